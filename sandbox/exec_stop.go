@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// stop is one stop in flight. reported is closed once killed and err are known,
+// over once the exec has been ended by it, or has been given back to run on.
+type stop struct {
+	reported chan struct{}
+	over     chan struct{}
+	killed   bool
+	err      error
+}
+
+// Kill sends sig to the command's process group. SignalKill ends the exec with
+// what the stop found (KIL-1 to KIL-12); concurrent calls share one stop
+// (trap 32), and the caller's context does not cut it short (STP-13): the call
+// is bounded by StopLimit. killed says that the signal came before the
+// command's own exit. A command that has ended already is success. A stop that
+// fails is KindKillFailed, and the command may still run.
+func (e *Exec) Kill(sig Signal) (killed bool, err error) {
+	if sig != SignalKill {
+		return e.signal(sig)
+	}
+	e.mu.Lock()
+	if e.view.Status != StatusRunning || e.backend == nil {
+		e.mu.Unlock()
+		return false, nil
+	}
+	s := e.stop
+	if s == nil {
+		s = e.beginStop(func(r StopReport, err error) { e.afterKill(r, err) })
+	}
+	e.mu.Unlock()
+	<-s.reported
+	if s.err == nil {
+		e.settle(settleWait)
+	}
+	return s.killed, s.err
+}
+
+// beginStop starts the one stop that may be in flight; e.mu is held. after runs
+// when it has reported and ends the exec as its cause asks.
+func (e *Exec) beginStop(after func(StopReport, error)) *stop {
+	s := &stop{reported: make(chan struct{}), over: make(chan struct{})}
+	e.stop = s
+	e.work.Go(func() {
+		// Detached from every caller: a cancelled call must not leave the
+		// command running (STP-13). Bounded, so that a shutdown is too.
+		ctx, cancel := context.WithTimeout(context.Background(), StopLimit)
+		defer cancel()
+		report, err := e.backend.Stop(ctx, SignalKill)
+		if err != nil {
+			s.err = killFailed(err)
+			e.log.Warn("stop failed", "exec", e.id, "error", err)
+		} else {
+			s.killed = report.Found && report.Status != nil && *report.Status == killedStatus
+		}
+		close(s.reported)
+		after(report, err)
+		close(s.over)
+		e.closeBackendIfEnded()
+	})
+	return s
+}
+
+// killedStatus is the status of a command that SIGKILL ended.
+const killedStatus = 128 + 9
+
+// afterKill ends the exec by what a kill found.
+func (e *Exec) afterKill(r StopReport, err error) {
+	switch {
+	case err != nil:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.stop = nil // the next kill may succeed
+		e.note(Note{"kill_failed", KillText(err)})
+		if e.streamEnd != nil {
+			e.finishNaturally()
+		}
+		return
+	case r.Gone:
+		e.Lose(LostContainerGone, "the session's container is gone or stopped; the command ended with it")
+		return
+	}
+	if !r.Held {
+		e.awaitStream(EndGrace)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.noteHeld(r)
+	switch {
+	case r.Found && r.Status != nil && *r.Status == killedStatus:
+		e.finish(StatusKilled, r.Status, "")
+	case r.Found && r.Status != nil:
+		e.finish(StatusExited, r.Status, "") // KIL-2: it had exited before the kill landed
+	case e.streamEnd != nil:
+		e.finishNaturally() // KIL-5
+	default:
+		e.finish(StatusLost, nil, LostStatusUnknown) // KIL-4, KIL-6
+	}
+}
+
+// timeout is the timer's goroutine.
+func (e *Exec) timeout() {
+	defer e.work.Done()
+	for {
+		e.mu.Lock()
+		if e.view.Status != StatusRunning || e.streamEnd != nil && e.stop == nil {
+			e.mu.Unlock()
+			return
+		}
+		if s := e.stop; s != nil {
+			// A kill came first: it ends the command, or fails and leaves that to us.
+			e.mu.Unlock()
+			<-s.over
+			continue
+		}
+		e.beginStop(func(r StopReport, err error) { e.afterTimeout(r, err) })
+		e.mu.Unlock()
+		return
+	}
+}
+
+// afterTimeout ends the exec by what its timeout's stop found (TMO-4 to TMO-9).
+func (e *Exec) afterTimeout(r StopReport, err error) {
+	if err == nil && r.Gone {
+		e.Lose(LostContainerGone, "the session's container is gone or stopped; the command ended with it")
+		return
+	}
+	if !r.Held {
+		e.awaitStream(EndGrace)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		e.note(Note{"kill_failed", KillText(err)})
+	}
+	e.noteHeld(r)
+	if err == nil && !r.Found && !r.Held && e.streamEnd != nil && e.streamEnd.Code != nil {
+		e.finishNaturally() // it had ended just before the stop came (TMO-10)
+		return
+	}
+	if e.streamEnd == nil && !r.Held {
+		e.note(Note{"count_may_miss_output", "the output had not ended 4 s after the timeout's stop: the byte counts may miss some of it"})
+	}
+	e.finish(StatusTimedOut, nil, "")
+}
+
+func (e *Exec) noteHeld(r StopReport) {
+	if !r.Held {
+		return
+	}
+	e.view.OutputHeld = true
+	e.note(Note{"output_still_held", "a process that the command started left its process group, was not stopped and still holds the output; what it prints from here on is not kept"})
+	e.log.Warn("output still held after a stop", "exec", e.id)
+}
+
+// signal delivers a polite signal and waits a little for its effect.
+func (e *Exec) signal(sig Signal) (bool, error) {
+	e.mu.Lock()
+	b, running := e.backend, e.view.Status == StatusRunning
+	if running && b != nil {
+		e.work.Add(1)
+		defer e.work.Done()
+	}
+	e.mu.Unlock()
+	if !running || b == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(e.life, StopLimit)
+	defer cancel()
+	report, err := b.Stop(ctx, sig)
+	if err != nil {
+		select {
+		case <-e.done: // it ended meanwhile, and with it the need
+			return false, nil
+		default:
+			return false, killFailed(err)
+		}
+	}
+	e.settle(signalWait)
+	return report.Found, nil
+}
+
+func (e *Exec) settle(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+	case <-timer.C:
+	}
+}
+
+func (e *Exec) awaitStream(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-e.streamDone:
+	case <-e.done:
+	case <-timer.C:
+	}
+}
+
+// closeBackendIfEnded cuts a stream that a stop has ended for us, but that
+// something else still holds open.
+func (e *Exec) closeBackendIfEnded() {
+	select {
+	case <-e.done:
+		e.backend.Close()
+	default:
+	}
+}
+
+// KillText is what a failed stop tells a caller.
+func KillText(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Text != "" {
+		return e.Text
+	}
+	return "the stop did not finish within its time limit"
+}
+
+func killFailed(err error) *Error {
+	return Errorf("stop command", KindKillFailed, "%s; the command may still be running", KillText(err)).Because(err)
+}

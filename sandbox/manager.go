@@ -1,0 +1,145 @@
+package sandbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Limits are the manager's quotas and clocks. A zero count means no quota.
+type Limits struct {
+	Sessions        int
+	PerOwner        int
+	ExecsPerSession int           // running at once
+	Records         int           // ended execs that are kept
+	Retention       time.Duration // how long an ended exec is kept (D13)
+	LostRetention   time.Duration // how long a handle that is gone still says why
+	ReapInterval    time.Duration
+	DefaultTimeout  time.Duration // of an exec that names none (CFG-11)
+	MaxTimeout      time.Duration
+}
+
+// Options is what a Manager is made of. Every field is required.
+type Options struct {
+	Provider Provider
+	Policy   Policy
+	Spools   *Spools
+	Limits   Limits
+	Log      *slog.Logger
+}
+
+// Manager knows whose sessions are alive, what runs in them and until when. It
+// is the only way from a caller to a Provider: it applies the policy, checks
+// the owner on every call, holds sessions while they are used, and ends those
+// that have been idle for their time to live.
+//
+// All methods may be called concurrently. An owner never learns whether another
+// owner's handle exists: to it, the handle is KindSessionNotFound.
+type Manager struct {
+	provider Provider
+	policy   Policy
+	spools   *Spools
+	limits   Limits
+	log      *slog.Logger
+
+	work   sync.WaitGroup // the sweep, and one watcher for each running exec
+	life   context.Context
+	end    context.CancelFunc
+	sweeps chan struct{} // one token: sweeps do not overlap
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*entry
+	lost     map[string]lostSession
+	execs    map[string]*record
+}
+
+// entry is a session that is alive or being made.
+type entry struct {
+	owner    Owner
+	spec     Spec    // resolved
+	session  Session // nil while it is being made
+	info     Info
+	holds    int // calls and execs that use it now
+	running  int // execs among them
+	expires  time.Time
+	leaving  bool // being destroyed
+	notes    []Note
+	lastSeen State
+}
+
+// lostSession remembers why a handle no longer leads anywhere.
+type lostSession struct {
+	owner  Owner
+	reason string
+	at     time.Time
+}
+
+// record is an exec and whose it is.
+type record struct {
+	owner Owner
+	exec  *Exec
+}
+
+// NewManager makes a manager and starts its sweep. Close ends both.
+func NewManager(o Options) *Manager {
+	life, end := context.WithCancel(context.Background()) // the manager's own life, until Close
+	m := &Manager{
+		provider: o.Provider, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log,
+		life: life, end: end, sweeps: make(chan struct{}, 1),
+		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
+	}
+	m.work.Go(m.sweepLoop)
+	return m
+}
+
+// Ping tells whether the engine answers.
+func (m *Manager) Ping(ctx context.Context) error { return m.provider.Ping(ctx) }
+
+// find returns the owner's live entry, or says why there is none. m.mu is held.
+func (m *Manager) find(owner Owner, id string) (*entry, error) {
+	if e, ok := m.sessions[id]; ok && e.owner == owner {
+		switch {
+		case e.session == nil:
+			return nil, Errorf("find session", KindBusy, "the session is still being made")
+		case e.leaving:
+			return nil, Errorf("find session", KindSessionNotFound, "no such session")
+		}
+		return e, nil
+	}
+	if l, ok := m.lost[id]; ok && l.owner == owner {
+		return nil, Errorf("find session", KindSessionLost, "the session is gone: %s; make a new one with session_create", l.reason)
+	}
+	return nil, Errorf("find session", KindSessionNotFound, "no such session; session_list shows the ones there are")
+}
+
+// touch moves a session's end to its idle time from now; it never moves it
+// earlier (D5). m.mu is held.
+func (e *entry) touch(now time.Time) {
+	if next := now.Add(e.spec.TTL); next.After(e.expires) {
+		e.expires = next
+	}
+}
+
+// view is the session as its owner sees it. m.mu is held.
+func (e *entry) view(now time.Time) Info {
+	info := e.info
+	info.RunningExecs = e.running
+	info.State = e.lastSeen
+	info.ExpiresAt = e.expires
+	if e.holds > 0 && now.Add(e.spec.TTL).After(e.expires) {
+		info.ExpiresAt = now.Add(e.spec.TTL)
+	}
+	info.Notes = append(append([]Note(nil), info.Notes...), e.notes...)
+	return info
+}
+
+// forget takes an entry out and leaves word of why. m.mu is held.
+func (m *Manager) forget(id string, e *entry, reason string) {
+	if m.sessions[id] != e {
+		return
+	}
+	delete(m.sessions, id)
+	m.lost[id] = lostSession{owner: e.owner, reason: reason, at: time.Now()}
+}

@@ -1,0 +1,263 @@
+package sandbox
+
+import (
+	"context"
+	"maps"
+	"sort"
+	"time"
+)
+
+// destroyLimit bounds the removal of one session, on a context of its own.
+const destroyLimit = 30 * time.Second
+
+// Create makes a session. A persistent one whose workspace is already live for
+// the same owner is returned as it is when its resolved spec is the same, and
+// refused with KindWorkspaceInUse when it is not (D10). Quotas are
+// KindLimit.
+func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Info, error) {
+	spec, err := m.policy.Apply(spec)
+	if err != nil {
+		return Info{}, err
+	}
+	id := NewSessionID()
+	e, live, err := m.admit(id, spec)
+	if err != nil || live != nil {
+		return m.shared(live), err
+	}
+	session, err := m.provider.Create(ctx, id, spec, progress)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		delete(m.sessions, id)
+		return Info{}, err
+	}
+	now := time.Now()
+	e.session, e.info, e.lastSeen = session, session.Info(), StateRunning
+	e.touch(now)
+	if m.closed {
+		e.leaving = true
+		m.work.Go(func() { m.remove(id, e, "the server is shutting down") })
+		return Info{}, shuttingDown()
+	}
+	m.log.Info("session created", "session", id, "owner", spec.Owner.Hash(), "image", spec.Image, "network", spec.Network)
+	return e.view(now), nil
+}
+
+// admit reserves a place for a session that is about to be made, so that
+// concurrent creates cannot pass a quota together. live is the session that
+// already holds the workspace.
+func (m *Manager) admit(id string, spec Spec) (e, live *entry, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, nil, shuttingDown()
+	}
+	mine := 0
+	for _, other := range m.sessions {
+		if other.owner != spec.Owner {
+			continue
+		}
+		mine++
+		if spec.Durability == Persistent && other.spec.WorkspaceKey == spec.WorkspaceKey {
+			return nil, other, m.shareable(other, spec)
+		}
+	}
+	if m.limits.PerOwner > 0 && mine >= m.limits.PerOwner {
+		return nil, nil, Errorf("create session", KindLimit, "you have %d sessions, the most that one owner may have; destroy one first (session_list shows them)", mine)
+	}
+	if m.limits.Sessions > 0 && len(m.sessions) >= m.limits.Sessions {
+		return nil, nil, Errorf("create session", KindLimit, "the server holds %d sessions, the most that it may; try again later", len(m.sessions))
+	}
+	e = &entry{owner: spec.Owner, spec: spec, lastSeen: StateCreating, info: Info{
+		ID: id, Image: spec.Image, Network: spec.Network, Durability: spec.Durability, WorkspaceKey: spec.WorkspaceKey,
+		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL,
+	}}
+	m.sessions[id] = e
+	return e, nil, nil
+}
+
+// shareable says why a live session cannot serve for spec, if it cannot.
+func (m *Manager) shareable(live *entry, spec Spec) error {
+	switch {
+	case live.session == nil || live.leaving:
+		return Errorf("create session", KindBusy, "the workspace's session is being made or ended; try again in a moment")
+	case !sameSpec(live.spec, spec):
+		return Errorf("create session", KindWorkspaceInUse, "the workspace %q is held by the session %s, which differs in image, network, caps or env; use that session, or destroy it first", spec.WorkspaceKey, live.info.ID)
+	}
+	return nil
+}
+
+func (m *Manager) shared(live *entry) Info {
+	if live == nil {
+		return Info{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if live.session != nil {
+		live.touch(now)
+	}
+	return live.view(now)
+}
+
+// sameSpec compares what makes a session what it is: not its ttl and labels.
+func sameSpec(a, b Spec) bool {
+	return a.Image == b.Image && a.Network == b.Network && a.Isolation == b.Isolation &&
+		same(a.CPU, b.CPU) && same(a.MemoryMB, b.MemoryMB) && same(a.Pids, b.Pids) && maps.Equal(a.Env, b.Env)
+}
+
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Session returns one session as List would show it, without asking the engine.
+func (m *Manager) Session(owner Owner, id string) (Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, err := m.find(owner, id)
+	if err != nil {
+		return Info{}, err
+	}
+	return e.view(time.Now()), nil
+}
+
+// List returns the owner's sessions, oldest first, after a look at the engine:
+// one whose container is gone is taken off and answers KindSessionLost from
+// then on. When the engine does not answer, the sessions are shown as last
+// known, with a note.
+func (m *Manager) List(ctx context.Context, owner Owner) []Info {
+	seen, err := m.provider.List(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if err == nil {
+		m.reconcile(seen)
+	}
+	var mine []Info
+	for _, e := range m.sessions {
+		if e.owner != owner || e.leaving {
+			continue
+		}
+		info := e.view(now)
+		if err != nil {
+			info.Notes = append(info.Notes, Note{"engine_unavailable", "the engine does not answer: this is the state as last known"})
+		}
+		mine = append(mine, info)
+	}
+	sort.Slice(mine, func(i, j int) bool { return mine[i].CreatedAt.Before(mine[j].CreatedAt) })
+	return mine
+}
+
+// reconcile holds what we know against what the engine shows. m.mu is held.
+func (m *Manager) reconcile(seen []Info) {
+	states := make(map[string]State, len(seen))
+	for _, info := range seen {
+		states[info.ID] = info.State
+	}
+	for id, e := range m.sessions {
+		if e.session == nil || e.leaving {
+			continue
+		}
+		state, there := states[id]
+		if !there {
+			m.loseLocked(id, e, "its container is gone from the engine")
+			continue
+		}
+		e.lastSeen = state
+	}
+}
+
+// Extend renews a session's idle time; ttl, where it is not zero, becomes its
+// time to live if it is longer. It never shortens.
+func (m *Manager) Extend(owner Owner, id string, ttl time.Duration) (Info, error) {
+	if m.policy.MaxTTL > 0 && ttl > m.policy.MaxTTL {
+		return Info{}, Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(m.policy.MaxTTL.Seconds()))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, err := m.find(owner, id)
+	if err != nil {
+		return Info{}, err
+	}
+	now := time.Now()
+	if ttl > e.spec.TTL {
+		e.spec.TTL, e.info.TTL = ttl, ttl
+	}
+	e.touch(now)
+	return e.view(now), nil
+}
+
+// Destroy ends the owner's session. existed is false for a handle that is
+// unknown, foreign or gone already, which is success. Its running execs end as
+// lost. workspace says what became of the workspace: deleted or kept.
+func (m *Manager) Destroy(ctx context.Context, owner Owner, id string) (existed bool, workspace string, err error) {
+	m.mu.Lock()
+	e, ok := m.sessions[id]
+	if !ok || e.owner != owner || e.session == nil || e.leaving {
+		m.mu.Unlock()
+		return false, "", nil
+	}
+	e.leaving = true
+	m.mu.Unlock()
+	workspace = "deleted"
+	if e.spec.Durability == Persistent {
+		workspace = "kept"
+	}
+	done := make(chan error, 1)
+	m.work.Go(func() { done <- m.remove(id, e, "") })
+	select {
+	case err := <-done:
+		return err == nil, workspace, err
+	case <-ctx.Done():
+		return false, "", Errorf("destroy session", KindUnknownOutcome, "the session is still being destroyed; session_list will tell").Because(ctx.Err())
+	}
+}
+
+// remove takes a session that is marked as leaving off the engine, on a clock of
+// its own: no caller that goes away may leave half of it behind. With a reason
+// the handle answers KindSessionLost afterwards; without one it is unknown.
+func (m *Manager) remove(id string, e *entry, reason string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), destroyLimit)
+	defer cancel()
+	m.loseExecs(id, "the session was destroyed")
+	_, err := m.provider.Destroy(ctx, id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		e.leaving = false // still there as far as anyone knows: it can be destroyed again
+		m.log.Warn("session not destroyed", "session", id, "error", err)
+		return err
+	}
+	if reason != "" {
+		m.forget(id, e, reason)
+	} else {
+		delete(m.sessions, id)
+	}
+	m.log.Info("session ended", "session", id, "reason", reason)
+	return nil
+}
+
+// Workspaces returns the owner's persistent workspaces, by key.
+func (m *Manager) Workspaces(ctx context.Context, owner Owner) ([]Workspace, error) {
+	all, err := m.provider.Workspaces(ctx, owner)
+	sort.Slice(all, func(i, j int) bool { return all[i].Key < all[j].Key })
+	return all, err
+}
+
+// DeleteWorkspace removes a persistent workspace that no session holds.
+func (m *Manager) DeleteWorkspace(ctx context.Context, owner Owner, key string) error {
+	if !workspaceKeyForm.MatchString(key) {
+		return Invalid("workspace_key", "a workspace key is 1 to 64 of the characters A-Z a-z 0-9 _ -")
+	}
+	m.mu.Lock()
+	for id, e := range m.sessions {
+		if e.owner == owner && e.spec.WorkspaceKey == key {
+			m.mu.Unlock()
+			return Errorf("delete workspace", KindWorkspaceInUse, "the workspace %q is held by the session %s; destroy that first", key, id)
+		}
+	}
+	m.mu.Unlock()
+	return m.provider.DeleteWorkspace(ctx, owner, key)
+}
+
+func shuttingDown() *Error {
+	return Errorf("create session", KindUnavailable, "the server is shutting down")
+}

@@ -1,0 +1,170 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// sweepLoop ends idle sessions and drops old records until Close.
+func (m *Manager) sweepLoop() {
+	ticker := time.NewTicker(m.limits.ReapInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-m.life.Done():
+			return
+		case <-ticker.C:
+			m.Sweep()
+		}
+	}
+}
+
+// Sweep ends every session whose idle time is over and drops every record whose
+// retention is. One session that cannot be ended does not keep the others
+// (TTL-4): it is logged and tried again with the next sweep. It returns the ids
+// of the sessions that it ended.
+func (m *Manager) Sweep() []string {
+	select {
+	case m.sweeps <- struct{}{}:
+		defer func() { <-m.sweeps }()
+	default:
+		return nil // one is under way; what it misses, the next one finds
+	}
+	due := m.expired(time.Now())
+	var (
+		mu    sync.Mutex
+		ended []string
+		all   sync.WaitGroup
+	)
+	for id, e := range due {
+		all.Go(func() {
+			if err := m.remove(id, e, "it was idle for longer than its time to live"); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, id)
+			}
+		})
+	}
+	all.Wait()
+	m.dropRecords(time.Now())
+	return ended
+}
+
+// expired marks the sessions that are due as leaving, under the lock that every
+// use of a session takes: one that was just touched is never among them (TTL-7).
+func (m *Manager) expired(now time.Time) map[string]*entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	due := map[string]*entry{}
+	for id, e := range m.sessions {
+		if e.session != nil && !e.leaving && e.holds == 0 && now.After(e.expires) {
+			e.leaving = true
+			due[id] = e
+		}
+	}
+	return due
+}
+
+func (m *Manager) dropRecords(now time.Time) {
+	m.mu.Lock()
+	var old []*Exec
+	for id, r := range m.execs {
+		if v := r.exec.View(); v.Status != StatusRunning && now.Sub(v.EndedAt) > m.limits.Retention {
+			old = append(old, r.exec)
+			delete(m.execs, id)
+		}
+	}
+	for id, l := range m.lost {
+		if now.Sub(l.at) > m.limits.LostRetention {
+			delete(m.lost, id)
+		}
+	}
+	m.mu.Unlock()
+	m.closeExecs(old)
+}
+
+// trimRecords keeps the number of ended records under its limit by dropping the
+// oldest. m.mu is held.
+func (m *Manager) trimRecords() {
+	if m.limits.Records <= 0 || len(m.execs) <= m.limits.Records {
+		return
+	}
+	var oldest *Exec
+	for _, r := range m.execs {
+		v := r.exec.View()
+		if v.Status != StatusRunning && (oldest == nil || v.EndedAt.Before(oldest.View().EndedAt)) {
+			oldest = r.exec
+		}
+	}
+	if oldest != nil {
+		delete(m.execs, oldest.ID())
+		m.work.Go(func() { m.closeExecs([]*Exec{oldest}) })
+	}
+}
+
+func (m *Manager) closeExecs(execs []*Exec) {
+	for _, e := range execs {
+		if err := e.Close(); err != nil {
+			m.log.Warn("exec record not closed", "exec", e.ID(), "error", err)
+		}
+	}
+}
+
+// Close ends the manager: no new work is taken, running execs end with their
+// sessions, every session is destroyed at once, side by side, and all
+// goroutines have ended when it returns. Persistent workspaces stay. ctx bounds
+// the wait for the engine; what could not be destroyed is in the error.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.end()
+	done := make(chan error, 1)
+	go func() { done <- m.endSessions(); m.work.Wait() }() // outlives ctx only by the removals' own bound
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		return Errorf("shut down", KindUnknownOutcome, "sessions were still being destroyed when the time for it was over").Because(ctx.Err())
+	}
+	m.mu.Lock()
+	var all []*Exec
+	for id, r := range m.execs {
+		all = append(all, r.exec)
+		delete(m.execs, id)
+	}
+	m.mu.Unlock()
+	m.closeExecs(all)
+	m.work.Wait()
+	return err
+}
+
+func (m *Manager) endSessions() error {
+	m.mu.Lock()
+	leaving := map[string]*entry{}
+	for id, e := range m.sessions {
+		if e.session != nil && !e.leaving {
+			e.leaving = true
+			leaving[id] = e
+		}
+	}
+	m.mu.Unlock()
+	var (
+		mu   sync.Mutex
+		errs []error
+		all  sync.WaitGroup
+	)
+	for id, e := range leaving {
+		all.Go(func() {
+			if err := m.remove(id, e, "the server was shut down"); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,227 @@
+package sandbox
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+)
+
+// LabelStem begins every label of ours; a caller's label may not (D8).
+const LabelStem = "caisson."
+
+// workspaceKeyForm is what a workspace key may be (DUR-6): it becomes part of a
+// volume's name.
+var workspaceKeyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// envNameForm is what an environment name may be: a shell drops or rewrites
+// every other on its way to the command.
+var envNameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Policy bounds every spec. The zero value of a ceiling means that there is
+// none; of AllowedImages, that any image may be used.
+type Policy struct {
+	DefaultImage    string
+	AllowedImages   []string // patterns as of path.Match, matched against the reference as asked for
+	DefaultCPU      float64  // 0: no cap
+	DefaultMemoryMB int64
+	DefaultPids     int64
+	MaxCPU          float64
+	MaxMemoryMB     int64
+	DefaultNetwork  Network
+	MaxNetwork      Network
+	AllowPersistent bool
+	MinIsolation    Isolation
+	VMRuntime       bool // a VM runtime is configured
+	DefaultTTL      time.Duration
+	MaxTTL          time.Duration
+}
+
+// Apply returns the spec with its defaults filled, or an *Error of KindInvalid
+// or KindRejected that names the field. It is the only place where a spec is
+// checked and filled, and it never makes a spec smaller to fit (SES-16): what is
+// over a ceiling is refused, before any engine is asked.
+func (p Policy) Apply(s Spec) (Spec, error) {
+	for _, step := range []func(*Spec) error{
+		p.applyImage, p.applyNetwork, p.applyDurability, p.applyIsolation, p.applyCaps, p.applyTTL, checkEnv, checkLabels,
+	} {
+		if err := step(&s); err != nil {
+			return Spec{}, err
+		}
+	}
+	return s, nil
+}
+
+func (p Policy) applyImage(s *Spec) error {
+	if s.Image == "" {
+		s.Image = p.DefaultImage
+	}
+	if s.Image == "" {
+		return Invalid("image", "name an image: this server has no default one")
+	}
+	if strings.HasPrefix(s.Image, "-") || strings.ContainsAny(s.Image, " \t\r\n\x00") || len(s.Image) > 512 {
+		return Invalid("image", "an image is a reference like debian:bookworm-slim, without spaces")
+	}
+	if len(p.AllowedImages) == 0 {
+		return nil
+	}
+	for _, pattern := range p.AllowedImages {
+		if ok, err := path.Match(pattern, s.Image); err == nil && ok {
+			return nil
+		}
+	}
+	return Rejected("image", "this image is not among those that this server allows")
+}
+
+func (p Policy) applyNetwork(s *Spec) error {
+	if s.Network == "" {
+		s.Network = p.DefaultNetwork
+	}
+	if s.Network == "" {
+		s.Network = NetworkNone
+	}
+	if !s.Network.Valid() {
+		return Invalid("network", "network is one of none, internal and egress")
+	}
+	if p.MaxNetwork != "" && s.Network.Looser(p.MaxNetwork) {
+		return Rejected("network", "the loosest network that this server allows is %s", p.MaxNetwork)
+	}
+	return nil
+}
+
+func (p Policy) applyDurability(s *Spec) error {
+	switch s.Durability {
+	case "":
+		s.Durability = Ephemeral
+		if s.WorkspaceKey != "" {
+			s.Durability = Persistent
+		}
+	case Ephemeral, Persistent:
+	default:
+		return Invalid("durability", "durability is one of ephemeral and persistent")
+	}
+	if s.WorkspaceKey != "" && !workspaceKeyForm.MatchString(s.WorkspaceKey) {
+		return Invalid("workspace_key", "a workspace key is 1 to 64 of the characters A-Z a-z 0-9 _ -")
+	}
+	if s.Durability == Ephemeral {
+		if s.WorkspaceKey != "" {
+			return Invalid("workspace_key", "an ephemeral session has no workspace key: leave it out, or ask for durability persistent")
+		}
+		return nil
+	}
+	if s.WorkspaceKey == "" {
+		return Rejected("workspace_key", "a persistent session needs a workspace_key")
+	}
+	if !p.AllowPersistent {
+		return Rejected("durability", "this server does not allow persistent workspaces")
+	}
+	return nil
+}
+
+func (p Policy) applyIsolation(s *Spec) error {
+	switch s.Isolation {
+	case "":
+		s.Isolation = p.MinIsolation
+		if s.Isolation == "" {
+			s.Isolation = IsolationContainer
+		}
+	case IsolationContainer:
+		if p.MinIsolation == IsolationVM {
+			return Rejected("isolation", "the weakest isolation that this server allows is vm")
+		}
+	case IsolationVM:
+	default:
+		return Invalid("isolation", "isolation is one of container and vm")
+	}
+	if s.Isolation == IsolationVM && !p.VMRuntime {
+		return Rejected("isolation", "isolation vm needs a VM runtime, and this server has none")
+	}
+	return nil
+}
+
+func (p Policy) applyCaps(s *Spec) error {
+	if s.CPU != nil && !(*s.CPU > 0 && *s.CPU <= 1<<20) {
+		return Rejected("cpu", "cpu is a number of cores above 0")
+	}
+	if s.MemoryMB != nil && (*s.MemoryMB <= 0 || *s.MemoryMB > 1<<30) {
+		return Rejected("memory_mb", "memory_mb is a number of MiB above 0")
+	}
+	if s.Pids != nil && (*s.Pids <= 0 || *s.Pids > 1<<22) {
+		return Rejected("pids", "pids is a number of processes above 0")
+	}
+	if s.CPU == nil && p.DefaultCPU > 0 {
+		s.CPU = &p.DefaultCPU
+	}
+	if s.MemoryMB == nil && p.DefaultMemoryMB > 0 {
+		s.MemoryMB = &p.DefaultMemoryMB
+	}
+	if s.Pids == nil && p.DefaultPids > 0 {
+		s.Pids = &p.DefaultPids
+	}
+	if p.MaxCPU > 0 && (s.CPU == nil || *s.CPU > p.MaxCPU) {
+		return Rejected("cpu", "the most that this server gives a session is %g cores", p.MaxCPU)
+	}
+	if p.MaxMemoryMB > 0 && (s.MemoryMB == nil || *s.MemoryMB > p.MaxMemoryMB) {
+		return Rejected("memory_mb", "the most that this server gives a session is %d MiB", p.MaxMemoryMB)
+	}
+	return nil
+}
+
+func (p Policy) applyTTL(s *Spec) error {
+	if s.TTL < 0 {
+		return Invalid("ttl_seconds", "ttl_seconds is a number of seconds above 0")
+	}
+	if s.TTL == 0 {
+		s.TTL = p.DefaultTTL
+	}
+	if p.MaxTTL > 0 && s.TTL > p.MaxTTL {
+		return Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(p.MaxTTL.Seconds()))
+	}
+	return nil
+}
+
+func checkEnv(s *Spec) error { return CheckEnv("env", s.Env) }
+
+// CheckEnv refuses environments that a command could not be given as they are.
+// The error names a faulty name and never a value.
+func CheckEnv(field string, env map[string]Secret) error {
+	names := make([]string, 0, len(env))
+	for name := range env {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if !envNameForm.MatchString(name) {
+			return Invalid(field, "%s: an environment name is letters, digits and _, and begins with no digit", quoteName(name))
+		}
+		if strings.ContainsRune(env[name].Reveal(), 0) {
+			return Invalid(field, "%s: the value has a NUL byte, which no environment can carry", quoteName(name))
+		}
+	}
+	return nil
+}
+
+func checkLabels(s *Spec) error {
+	for name, value := range s.Labels {
+		switch {
+		case name == "" || len(name) > 128 || strings.ContainsAny(name, "\x00\r\n="):
+			return Invalid("labels", "%s: a label's name is 1 to 128 characters without = and line ends", quoteName(name))
+		case strings.HasPrefix(strings.ToLower(name), LabelStem):
+			return Rejected("labels", "%s: names that begin with %s are this server's own", quoteName(name), LabelStem)
+		case len(value) > 4096 || strings.ContainsRune(value, 0):
+			return Invalid("labels", "%s: a label's value is at most 4096 bytes, without NUL", quoteName(name))
+		}
+	}
+	return nil
+}
+
+// quoteName shows a name that a caller sent, shortened, with nothing in it that
+// could pass for our own text.
+func quoteName(name string) string {
+	if len(name) > 64 {
+		name = name[:64] + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}
