@@ -73,7 +73,7 @@ daemon_wait() {
   local pid=$1 deadline=$((SECONDS + 60))
   shift
   until "$@"; do
-    if ! kill -0 "$pid" 2>/dev/null || ((SECONDS >= deadline)); then
+    if ! alive "$pid" || ((SECONDS >= deadline)); then
       tail -n 20 "$ENGINE_LOG" >&2
       die "the engine did not come up; its log is $ENGINE_LOG"
     fi

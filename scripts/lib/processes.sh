@@ -59,10 +59,17 @@ cgroups_remove() {
   done < <(cgroup_roots)
 }
 
+# alive says whether a process runs; one that ended and waits to be reaped does not.
+alive() {
+  local stat
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+  [[ ${stat##*) } != Z* ]]
+}
+
 # wait_gone PID SECONDS waits for a process that is no child of this shell.
 wait_gone() {
   local deadline=$((SECONDS + $2))
-  while kill -0 "$1" 2>/dev/null; do
+  while alive "$1"; do
     ((SECONDS < deadline)) || return 1
     sleep 0.05
   done

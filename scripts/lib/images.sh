@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# Image bases made from the distribution's packages, and the cache of built images.
+# No registry is asked and the engine's namespace needs no way out: packages are
+# fetched by the host's own package client.
+
+SUITE=bookworm
+
+# cache_dir prints the directory of the cache and makes it.
+cache_dir() {
+  local dir=${CAISSON_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/caisson}
+  mkdir -p "$dir"
+  printf '%s\n' "$dir"
+}
+
+# key_of FILE... hashes what an image is made from.
+key_of() { { uname -m && cat -- "$@"; } | sha256sum | cut -c1-16; }
+
+# has_image TAG KEY says whether the engine's image of that name was made from KEY.
+has_image() {
+  [[ $(engine_docker image inspect --format '{{index .Config.Labels "caisson.image.key"}}' "$1" 2>/dev/null) == "$2" ]]
+}
+
+# cached TAG KEY BUILDER makes sure that the engine has the image: as it is, from
+# the cache, or by calling BUILDER TAG KEY, whose result is then cached.
+cached() {
+  local tag=$1 key=$2 builder=$3 file stem start=$SECONDS how=built
+  if has_image "$tag" "$key"; then return 0; fi
+  need zstd:zstd
+  stem=$(cache_dir)/${tag//[:\/]/-}
+  file=$stem-$key.tar.zst
+  if [[ -r $file ]] && zstd -dcq "$file" | engine_docker load -q >&2; then
+    how=loaded
+  else
+    "$builder" "$tag" "$key"
+    engine_docker save "$tag" | zstd -q -1 -T0 -f -o "$file.$$"
+    find "$(cache_dir)" -maxdepth 1 -name "${stem##*/}-*.tar.zst" -delete
+    mv "$file.$$" "$file"
+  fi
+  has_image "$tag" "$key" || die "$tag is not what was built"
+  say "$tag $how in $((SECONDS - start)) s, $(image_mb "$tag") MB"
+}
+
+image_mb() { echo $(($(engine_docker image inspect --format '{{.Size}}' "$1") / 1000000)); }
+
+# debian_rootfs FILE [PACKAGE...] writes a minimal Debian tree as a tar file.
+debian_rootfs() {
+  local file=$1 include options=() line
+  shift
+  include=$(IFS=, && printf '%s' "$*")
+  need mmdebstrap:mmdebstrap
+  # The host's package client may need a proxy, or a clock that is off forgiven.
+  while read -r line; do
+    options+=(--aptopt="$line")
+  done < <(apt-config dump | grep -Ei '^Acquire::(Check-|Retries|ForceIPv|https?::(Proxy|Ca))' || true)
+  mmdebstrap --quiet --variant=minbase --mode=root ${include:+--include="$include"} "${options[@]}" \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    "$SUITE" "$file" ${CAISSON_DEBIAN_MIRROR:+"$CAISSON_DEBIAN_MIRROR"} >&2
+}
