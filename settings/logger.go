@@ -1,0 +1,46 @@
+package settings
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// NewLogger makes the program's logger on w, which is standard error: on stdio
+// the protocol owns standard output. Format auto is text where w is a terminal
+// and JSON elsewhere; colours are used on a terminal only, and not when the
+// environment asked for none.
+func NewLogger(w io.Writer, s MCP) *slog.Logger {
+	var level slog.Level
+	// A level that is not known has been reported as a fault; info then holds.
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	terminal := IsTerminal(w)
+	if s.LogFormat == "json" || s.LogFormat != "text" && !terminal {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	}
+	return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal || NoColor()}))
+}
+
+// NoColor says whether the environment asks for output without colours, by the
+// convention of no-color.org.
+func NoColor() bool { return os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" }
+
+// IsTerminal says whether w is a terminal. The null device is a character
+// device too, and is where services have their streams.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
