@@ -14,11 +14,12 @@ const spoolStep = 1 << 20
 // while the lane still grows; once it is set, byte n past the head sits at
 // head + (n-head) % (limit-head).
 type lane struct {
-	memory   []byte
 	file     *os.File
 	total    int64
 	limit    int64
-	reserved int64
+	reserved int64 // of the pool's files
+	memory   []byte
+	budget   int64 // of the pool's memory
 	memCap   int64
 	fileCap  int64
 	lost     bool // the storage broke: bytes are counted and not kept
@@ -56,14 +57,18 @@ func (l *lane) room(pool *Spools, want int64) int64 {
 // capacity is how many bytes the storage takes at its present size.
 func (l *lane) capacity() int64 {
 	if l.file == nil {
-		return l.memCap
+		return min(l.budget, l.memCap)
 	}
 	return min(l.reserved, l.fileCap)
 }
 
-// grow moves the lane from memory to a file, or lengthens the file.
+// grow takes more memory, moves the lane from memory to a file, or lengthens
+// the file.
 func (l *lane) grow(pool *Spools) bool {
-	if l.fileCap <= l.memCap || (l.file != nil && l.reserved >= l.fileCap) || !pool.reserve(spoolStep) {
+	if l.file == nil && l.budget < l.memCap && pool.takeMemory(&l.budget, l.memCap) {
+		return true
+	}
+	if l.fileCap <= l.total || (l.file != nil && l.reserved >= l.fileCap) || !pool.reserve(spoolStep) {
 		return false
 	}
 	l.reserved += spoolStep
@@ -74,6 +79,7 @@ func (l *lane) grow(pool *Spools) bool {
 	if err == nil {
 		if _, err = file.WriteAt(l.memory, 0); err == nil {
 			l.file, l.memory = file, nil
+			pool.returnMemory(&l.budget)
 			return l.capacity() > l.total
 		}
 		_ = file.Close() // its content is still in memory
@@ -161,6 +167,7 @@ func (l *lane) load(n int64, p []byte) error {
 
 func (l *lane) close(pool *Spools) error {
 	pool.release(l.reserved)
+	pool.returnMemory(&l.budget)
 	l.reserved, l.memory = 0, nil
 	if l.file == nil {
 		return nil

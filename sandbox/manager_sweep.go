@@ -122,7 +122,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Unlock()
 	m.end()
 	done := make(chan error, 1)
-	go func() { done <- m.endSessions(); m.work.Wait() }() // outlives ctx only by the removals' own bound
+	m.work.Go(func() { done <- m.endSessions() }) // outlives ctx by no more than the removals' own bound
 	var err error
 	select {
 	case err = <-done:

@@ -14,14 +14,24 @@ type SpoolLimits struct {
 	Dir                 string
 }
 
+const (
+	// memoryTotal bounds what all spools keep in memory together, so that many
+	// small records cannot grow the server: past it they go to files at once.
+	memoryTotal = 32 << 20
+	// memoryFloor is what every stream may keep in memory all the same.
+	memoryFloor = 4 << 10
+	memoryStep  = 32 << 10
+)
+
 // Spools makes spools and keeps their files under one total. It may be used
 // concurrently.
 type Spools struct {
 	limits SpoolLimits
 
-	mu    sync.Mutex
-	used  int64
-	ended []*Spool // whose exec has ended, oldest first: they make room
+	mu     sync.Mutex
+	used   int64
+	memory int64
+	ended  []*Spool // whose exec has ended, oldest first: they make room
 }
 
 // NewSpools checks that spool files can be made, so that a wrong folder is
@@ -86,6 +96,29 @@ func (p *Spools) release(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used -= n
+}
+
+// takeMemory raises a lane's budget by a step, up to its cap. The first step is
+// always given, so that a command with little output never needs a file.
+func (p *Spools) takeMemory(budget *int64, limit int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	step := min(memoryStep, limit-*budget)
+	if *budget == 0 {
+		step = min(memoryFloor, limit)
+	} else if p.memory+step > memoryTotal {
+		return false
+	}
+	*budget += step
+	p.memory += step
+	return true
+}
+
+func (p *Spools) returnMemory(budget *int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.memory -= *budget
+	*budget = 0
 }
 
 func (p *Spools) forget(s *Spool) {

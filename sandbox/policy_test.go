@@ -1,0 +1,110 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"caisson/sandbox"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+var policy = sandbox.Policy{
+	DefaultImage: "caisson-session:latest", DefaultCPU: 1, DefaultMemoryMB: 1024, DefaultPids: 512,
+	DefaultNetwork: sandbox.NetworkNone, MaxNetwork: sandbox.NetworkInternal, AllowPersistent: true,
+	DefaultTTL: time.Hour, MaxTTL: 24 * time.Hour,
+}
+
+func TestSES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) {
+	tight := policy
+	tight.MaxCPU, tight.MaxMemoryMB, tight.AllowPersistent = 2, 2048, false
+	tight.AllowedImages = []string{"caisson-*", "debian:*"}
+	vm := policy
+	vm.MinIsolation = sandbox.IsolationVM
+	for _, c := range []struct {
+		name   string
+		policy sandbox.Policy
+		spec   sandbox.Spec
+		kind   sandbox.Kind
+		field  string
+	}{
+		{"network unknown", policy, sandbox.Spec{Network: "host"}, sandbox.KindInvalid, "network"},
+		{"network container", policy, sandbox.Spec{Network: "container:abc"}, sandbox.KindInvalid, "network"},
+		{"network over ceiling", policy, sandbox.Spec{Network: sandbox.NetworkEgress}, sandbox.KindRejected, "network"},
+		{"durability unknown", policy, sandbox.Spec{Durability: "forever"}, sandbox.KindInvalid, "durability"},
+		{"persistent without key", policy, sandbox.Spec{Durability: sandbox.Persistent}, sandbox.KindRejected, "workspace_key"},
+		{"ephemeral with key", policy, sandbox.Spec{Durability: sandbox.Ephemeral, WorkspaceKey: "a"}, sandbox.KindInvalid, "workspace_key"},
+		{"key with slash", policy, sandbox.Spec{WorkspaceKey: "../a"}, sandbox.KindInvalid, "workspace_key"},
+		{"key is an option", policy, sandbox.Spec{WorkspaceKey: "n,type=bind"}, sandbox.KindInvalid, "workspace_key"},
+		{"key too long", policy, sandbox.Spec{WorkspaceKey: strings.Repeat("a", 65)}, sandbox.KindInvalid, "workspace_key"},
+		{"persistent not allowed", tight, sandbox.Spec{WorkspaceKey: "a"}, sandbox.KindRejected, "durability"},
+		{"isolation unknown", policy, sandbox.Spec{Isolation: "none"}, sandbox.KindInvalid, "isolation"},
+		{"vm without runtime", policy, sandbox.Spec{Isolation: sandbox.IsolationVM}, sandbox.KindRejected, "isolation"},
+		{"under the floor", vm, sandbox.Spec{Isolation: sandbox.IsolationContainer}, sandbox.KindRejected, "isolation"},
+		{"floor without runtime", vm, sandbox.Spec{}, sandbox.KindRejected, "isolation"},
+		{"cpu zero", policy, sandbox.Spec{CPU: ptr(0.0)}, sandbox.KindRejected, "cpu"},
+		{"cpu negative", policy, sandbox.Spec{CPU: ptr(-1.0)}, sandbox.KindRejected, "cpu"},
+		{"cpu over ceiling", tight, sandbox.Spec{CPU: ptr(2.5)}, sandbox.KindRejected, "cpu"},
+		{"memory zero", policy, sandbox.Spec{MemoryMB: ptr(int64(0))}, sandbox.KindRejected, "memory_mb"},
+		{"memory over ceiling", tight, sandbox.Spec{MemoryMB: ptr(int64(4096))}, sandbox.KindRejected, "memory_mb"},
+		{"pids zero", policy, sandbox.Spec{Pids: ptr(int64(0))}, sandbox.KindRejected, "pids"},
+		{"ttl negative", policy, sandbox.Spec{TTL: -1}, sandbox.KindInvalid, "ttl_seconds"},
+		{"ttl over ceiling", policy, sandbox.Spec{TTL: 25 * time.Hour}, sandbox.KindRejected, "ttl_seconds"},
+		{"image is an option", policy, sandbox.Spec{Image: "--privileged"}, sandbox.KindInvalid, "image"},
+		{"image not allowed", tight, sandbox.Spec{Image: "evil"}, sandbox.KindRejected, "image"},
+		{"env name", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"A=B": {}}}, sandbox.KindInvalid, "env"},
+		{"env function", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"BASH_FUNC_x%%": {}}}, sandbox.KindInvalid, "env"},
+		{"env NUL", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"A": sandbox.NewSecret("x\x00y")}}, sandbox.KindInvalid, "env"},
+		{"reserved label", policy, sandbox.Spec{Labels: map[string]string{"caisson.owner": "x"}}, sandbox.KindRejected, "labels"},
+		{"reserved label, other case", policy, sandbox.Spec{Labels: map[string]string{"Caisson.owner": "x"}}, sandbox.KindRejected, "labels"},
+		{"label with =", policy, sandbox.Spec{Labels: map[string]string{"a=b": "x"}}, sandbox.KindInvalid, "labels"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.policy.Apply(c.spec)
+			var e *sandbox.Error
+			if !asError(err, &e) || e.Kind != c.kind || e.Field != c.field {
+				t.Fatalf("got %#v", err)
+			}
+		})
+	}
+}
+
+func TestCFG08_D15_PolicyFillsWhatIsNotNamed(t *testing.T) {
+	full, err := policy.Apply(sandbox.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(full.Image, full.Network, full.Durability, full.Isolation, *full.CPU, *full.MemoryMB, *full.Pids, full.TTL)
+	if want := fmt.Sprint("caisson-session:latest", "none", "ephemeral", "container", 1.0, 1024, 512, time.Hour); got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	named, err := policy.Apply(sandbox.Spec{CPU: ptr(0.5), MemoryMB: ptr(int64(64)), Pids: ptr(int64(20)), TTL: time.Minute, WorkspaceKey: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *named.CPU != 0.5 || *named.MemoryMB != 64 || *named.Pids != 20 || named.TTL != time.Minute || named.Durability != sandbox.Persistent {
+		t.Fatalf("%+v", named)
+	}
+	none, err := sandbox.Policy{DefaultImage: "x", DefaultTTL: 1}.Apply(sandbox.Spec{})
+	if err != nil || none.CPU != nil || none.MemoryMB != nil || none.Pids != nil {
+		t.Fatalf("a default of 0 is no cap: %+v, %v", none, err)
+	}
+}
+
+func TestSES14_CFG07_SecretPrintsAsRedacted(t *testing.T) {
+	const canary = "s3cr3t-canary"
+	s := sandbox.NewSecret(canary)
+	spec := sandbox.Spec{Env: map[string]sandbox.Secret{"KEY": s}}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		for _, v := range []any{s, &s, spec, sandbox.ExecSpec{Env: spec.Env}} {
+			if text := fmt.Sprintf(format, v); strings.Contains(text, canary) {
+				t.Errorf("%s of %T shows the value: %s", format, v, text)
+			}
+		}
+	}
+	if s.Reveal() != canary {
+		t.Error("Reveal does not reveal")
+	}
+}
