@@ -56,6 +56,7 @@ func TestWrongValues(t *testing.T) {
 		{"SANDBOX_DOCKER_SECCOMP_PROFILE=profile.json", "absolute"},
 		{"SANDBOX_DOCKER_DEFAULT_IMAGE=--privileged", "image"},
 		{"SANDBOX_DOCKER_ALLOWED_IMAGES=a,,b", "patterns"},
+		{"SANDBOX_DOCKER_ALLOWED_IMAGES=caisson-[", "patterns"},
 		{"SANDBOX_DOCKER_SPOOL_DIR=spool", "absolute"},
 		{"SANDBOX_DOCKER_FILE_TRANSFER=tar", "auto, exec or archive"},
 		{"SANDBOX_MCP_OWNER=a\x07b", "printable"},

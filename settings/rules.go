@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -110,7 +111,8 @@ func (s *Settings) checkNames(faults *Faults) {
 		return len(v) <= 128 && !strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) })
 	})
 	s.Docker.AllowedImages = s.list(faults, DockerPrefix+"ALLOWED_IMAGES", d.AllowedImages, func(v string) bool {
-		return !strings.ContainsFunc(v, unicode.IsSpace)
+		_, err := path.Match(v, "") // one that is malformed would match nothing
+		return err == nil && !strings.ContainsFunc(v, unicode.IsSpace)
 	})
 	s.MCP.AllowedOrigins = s.list(faults, MCPPrefix+"ALLOWED_ORIGINS", s.MCP.AllowedOrigins, isOrigin)
 }
