@@ -10,6 +10,7 @@ func Unavailable() []string {
 		DockerPrefix + "READINESS_PROBE_ENABLED",
 		DockerPrefix + "READINESS_PROBE_IMAGE",
 		DockerPrefix + "READINESS_PROBE_TIMEOUT_SECONDS",
+		DockerPrefix + "INSTANCE_GRACE_SECONDS",
 		DockerPrefix + "TOOL_IMAGE",
 		DockerPrefix + "EXECUTOR_MODE",
 		DockerPrefix + "IDLE_TTL_SECONDS",
@@ -23,6 +24,7 @@ func Unavailable() []string {
 		MCPPrefix + "MANIFEST",
 		MCPPrefix + "ALLOW_LOCAL",
 		MCPPrefix + "ALLOW_WEAKER_TOOLS",
+		MCPPrefix + "RATE_PER_MINUTE",
 	}
 }
 

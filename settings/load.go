@@ -92,7 +92,7 @@ func unknown(name string, known []string) string {
 		}
 	}
 	text := name + " is set but not known and has no effect"
-	if near := nearest.Of(strings.TrimPrefix(name, prefix), tails); near != "" {
+	if near := nearest.Likely(strings.TrimPrefix(name, prefix), tails); near != "" {
 		text += fmt.Sprintf("; did you mean %s%s?", prefix, near)
 	}
 	return text

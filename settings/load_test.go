@@ -56,11 +56,11 @@ func TestCFG01_EveryVariableHasOneOfTwoPrefixes(t *testing.T) {
 
 func TestCFG01_ValuesReachTheirFields(t *testing.T) {
 	s := load(t, "SANDBOX_DOCKER_MAX_CPU=2.5", "SANDBOX_DOCKER_MAX_NETWORK=internal", "SANDBOX_DOCKER_TLS_VERIFY=false",
-		"SANDBOX_DOCKER_ALLOWED_IMAGES=a*, b:1 ,c", "SANDBOX_DOCKER_DEFAULT_TTL_SECONDS=1.5", "SANDBOX_MCP_RATE_PER_MINUTE=7",
+		"SANDBOX_DOCKER_ALLOWED_IMAGES=a*, b:1 ,c", "SANDBOX_DOCKER_DEFAULT_TTL_SECONDS=1.5", "SANDBOX_MCP_MAX_BODY_MB=7",
 		"SANDBOX_MCP_ALLOWED_ORIGINS=https://a.example,http://localhost:3000", "OTHER=1")
 	if s.Docker.MaxCPU != 2.5 || s.Docker.MaxNetwork != sandbox.NetworkInternal || s.Docker.TLSVerify ||
 		strings.Join(s.Docker.AllowedImages, "|") != "a*|b:1|c" || s.Docker.DefaultTTL != 1500*time.Millisecond ||
-		s.MCP.RatePerMinute != 7 || len(s.MCP.AllowedOrigins) != 2 {
+		s.MCP.MaxBodyMB != 7 || len(s.MCP.AllowedOrigins) != 2 {
 		t.Errorf("settings read as %+v", s)
 	}
 	if len(s.Warnings) != 0 {
@@ -153,11 +153,11 @@ func TestCFG11_TimesHaveDefaults(t *testing.T) {
 }
 
 func TestTheLastOfARepeatedVariableCounts(t *testing.T) {
-	if got := load(t, "SANDBOX_MCP_RATE_PER_MINUTE=5", "SANDBOX_MCP_RATE_PER_MINUTE=6").MCP.RatePerMinute; got != 6 {
-		t.Errorf("rate = %d, want 6", got)
+	if got := load(t, "SANDBOX_MCP_MAX_BODY_MB=5", "SANDBOX_MCP_MAX_BODY_MB=6").MCP.MaxBodyMB; got != 6 {
+		t.Errorf("body = %d, want 6", got)
 	}
-	if got := load(t, "SANDBOX_MCP_RATE_PER_MINUTE=5", "SANDBOX_MCP_RATE_PER_MINUTE=").MCP.RatePerMinute; got != 600 {
-		t.Errorf("rate = %d, want the default", got)
+	if got := load(t, "SANDBOX_MCP_MAX_BODY_MB=5", "SANDBOX_MCP_MAX_BODY_MB=").MCP.MaxBodyMB; got != 32 {
+		t.Errorf("body = %d, want the default", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,7 +15,8 @@ import (
 )
 
 // checkRules holds values against one another and against what their tags
-// cannot say.
+// cannot say. The forms of a host, a network and a profile are the provider's
+// to check, since it is the one that reads them.
 func (s *Settings) checkRules(faults *Faults) {
 	s.checkHost(faults)
 	s.checkCaps(faults)
@@ -29,8 +29,7 @@ func (s *Settings) checkRules(faults *Faults) {
 }
 
 // checkHost wants a host and takes none from anywhere else: not from
-// DOCKER_HOST, not from a socket that happens to be there (CFG-2). What forms a
-// host may have is said by the provider, which parses it.
+// DOCKER_HOST, not from a socket that happens to be there (CFG-2).
 func (s *Settings) checkHost(faults *Faults) {
 	const name = DockerPrefix + "HOST"
 	if s.Docker.Host == "" && !faults.has(name) {
@@ -86,22 +85,12 @@ var (
 	instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 )
 
-// Networks that are not bridges of the engine: host would put a session on the
-// engine's own network, container: into another container's.
-var notBridges = []string{"host", "none", "default", "tai-sbx-internal"}
-
 func (s *Settings) checkNames(faults *Faults) {
 	d := s.Docker
-	s.want(faults, DockerPrefix+"EGRESS_NETWORK", d.EgressNetwork, func(v string) bool {
-		return objectName.MatchString(v) && !slices.Contains(notBridges, v)
-	})
 	for name, value := range map[string]string{"RUNTIME": d.Runtime, "VM_RUNTIME": d.VMRuntime} {
 		s.want(faults, DockerPrefix+name, value, objectName.MatchString)
 	}
 	s.want(faults, DockerPrefix+"INSTANCE", d.Instance, instanceName.MatchString)
-	s.want(faults, DockerPrefix+"SECCOMP_PROFILE", d.SeccompProfile, func(v string) bool {
-		return v == "builtin" || v == "engine" || filepath.IsAbs(v)
-	})
 	for name, value := range map[string]string{"DEFAULT_IMAGE": d.DefaultImage, "TOOL_IMAGE": d.ToolImage, "READINESS_PROBE_IMAGE": d.ReadinessProbeImage} {
 		s.want(faults, DockerPrefix+name, value, func(v string) bool {
 			return !strings.HasPrefix(v, "-") && !strings.ContainsFunc(v, unicode.IsSpace)

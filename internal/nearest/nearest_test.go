@@ -1,32 +1,41 @@
 package nearest_test
 
 import (
+	"strings"
 	"testing"
 
 	"caisson/internal/nearest"
 )
 
-func TestOfFindsTheLikelySlip(t *testing.T) {
-	known := []string{"timeout_seconds", "wait_seconds", "stdin", "command", "argv", "MAX_NETWORK", "DEFAULT_NETWORK"}
+func TestLikelyFindsTheSlipAndNothingElse(t *testing.T) {
+	known := []string{"timeout_seconds", "wait_seconds", "stdin", "command", "argv", "session_id", "MAX_NETWORK", "DEFAULT_NETWORK"}
 	for name, want := range map[string]string{
 		"timeout_second": "timeout_seconds",
 		"comand":         "command",
 		"stdni":          "stdin",
 		"MAX_NETWROK":    "MAX_NETWORK",
-		"arg":            "argv",
+		"sessionId":      "session_id",
+		"SESSION-ID":     "session_id",
+		"argvs":          "argv",
 		"stdin":          "stdin",
 		"zebra":          "",
 		"":               "",
-		"MAX_NÉTWORK":    "MAX_NETWORK",
+		"___":            "",
 	} {
-		if got := nearest.Of(name, known); got != want {
-			t.Errorf("Of(%q) = %q, want %q", name, got, want)
+		if got := nearest.Likely(name, known); got != want {
+			t.Errorf("Likely(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
 
-func TestOfKnowsNothing(t *testing.T) {
-	if got := nearest.Of("anything", nil); got != "" {
-		t.Errorf("Of with no names = %q", got)
+func TestOfAlwaysFindsSomething(t *testing.T) {
+	if got := nearest.Of("zebra", []string{"argv", "stdin"}); got == "" {
+		t.Error("nothing is nearest to zebra")
+	}
+	if got := nearest.Of("stdin", nil) + nearest.Likely("stdin", nil); got != "" {
+		t.Errorf("of no names, %q", got)
+	}
+	if got := nearest.Of(strings.Repeat("x", 1<<20), []string{"argv"}); got != "argv" {
+		t.Errorf("a long name finds %q", got)
 	}
 }
