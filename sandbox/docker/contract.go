@@ -1,0 +1,54 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"caisson/sandbox"
+)
+
+// contractCommands is what an image must provide (EXW-1).
+var contractCommands = []string{"sh", "setsid", "mkfifo", "mv", "rm", "cat", "kill", "readlink", "ls", "sleep"}
+
+// contractScript prints what is missing, one a line, and then a last word, so
+// that a script that could not run to its end is not taken for one that found
+// nothing. It looks where the wrapper looks.
+const contractScript = `PATH=/usr/bin:/bin:/usr/sbin:/sbin
+for c in "$@"; do command -v "$c" >/dev/null 2>&1 || echo "$c"; done
+sleep 0.01 >/dev/null 2>&1 || echo "a sleep that takes a fractional time"
+[ -r /proc/self/stat ] || echo "/proc"
+(: >/tmp/.caisson-probe) 2>/dev/null || echo "a writable /tmp"
+rm -f /tmp/.caisson-probe
+echo checked`
+
+// checkContract sees to it, once for each image, that it has what a session
+// needs. A session that lacks something would fail at its first command, with
+// less to say.
+func (p *Provider) checkContract(ctx context.Context, s *Session) error {
+	if p.images.contractHolds(s.info.ImageID) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var out, discarded bytes.Buffer
+	_, err := s.pipe(ctx, append([]string{"/bin/sh", "-c", contractScript, "sh"}, contractCommands...), nil, &out, &discarded)
+	if err != nil {
+		return err
+	}
+	missing, whole := strings.CutSuffix(out.String(), "checked\n")
+	switch lines := strings.Split(strings.TrimSpace(missing), "\n"); {
+	case !whole:
+		return imageUnusable("the image's /bin/sh cannot run the check of the image")
+	case lines[0] != "":
+		return imageUnusable("the image lacks " + strings.Join(lines, ", "))
+	}
+	p.images.contractHeld(s.info.ImageID)
+	return nil
+}
+
+func imageUnusable(text string) *sandbox.Error {
+	e := sandbox.Errorf("create session", sandbox.KindImageUnusable, "%s", text)
+	e.Field = "image"
+	return e
+}

@@ -1,0 +1,292 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"caisson/sandbox"
+)
+
+// answerWait is how much longer than its caller a create waits for the engine's
+// answer, so that what was made can be removed by its id.
+const answerWait = 5 * time.Second
+
+// creation is one session on its way.
+type creation struct {
+	p     *Provider
+	id    string
+	spec  sandbox.Spec
+	img   engineImage
+	facts imageFacts
+	notes []sandbox.Note
+
+	volume      string
+	freshVolume bool
+	containerID string
+}
+
+// Create makes a running session (sandbox.Provider). With an image that is known
+// and right it costs an inspect of the image, a create and a start.
+func (p *Provider) Create(ctx context.Context, id string, spec sandbox.Spec, progress sandbox.Progress) (sandbox.Session, error) {
+	if !sandbox.ValidSessionID(id) {
+		return nil, sandbox.Errorf("create session", sandbox.KindInternal, "the handle has not the form of one")
+	}
+	if err := p.connect(ctx); err != nil {
+		return nil, err
+	}
+	c := &creation{p: p, id: id, spec: spec}
+	s, err := c.run(ctx, progress)
+	if err != nil {
+		return nil, c.undo(ctx, err)
+	}
+	return s, nil
+}
+
+func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session, error) {
+	runtime, err := c.p.runtime(c.spec)
+	if err != nil {
+		return nil, err
+	}
+	network, err := c.p.networkName(c.spec.Network)
+	if err != nil {
+		return nil, err
+	}
+	if c.img, err = c.p.image(ctx, c.spec.Image, progress); err != nil {
+		return nil, err
+	}
+	if c.facts, err = c.p.facts(ctx, c.img); err != nil {
+		return nil, err
+	}
+	if _, err := c.p.network(ctx, c.spec.Network); err != nil {
+		return nil, err
+	}
+	if c.volume, c.freshVolume, err = c.p.volume(ctx, c.spec); err != nil {
+		return nil, err
+	}
+	s, err := c.make(ctx, network, runtime)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	return s, c.p.checkContract(ctx, s)
+}
+
+// runtime is the OCI runtime of a spec's container; empty for the engine's own.
+func (p *Provider) runtime(spec sandbox.Spec) (string, error) {
+	if spec.Isolation != sandbox.IsolationVM {
+		return p.cfg.Runtime, nil
+	}
+	if p.cfg.VMRuntime == "" {
+		return "", sandbox.Rejected("isolation", "this server has no runtime that isolates by a virtual machine")
+	}
+	return p.cfg.VMRuntime, nil
+}
+
+// make asks the engine for the container.
+func (c *creation) make(ctx context.Context, network, runtime string) (*Session, error) {
+	env, dropped := sessionEnv(c.facts.user, c.spec.Env, c.img.env)
+	if len(dropped) > 0 {
+		c.notes = addNote(c.notes, droppedNote(dropped))
+	}
+	created := time.Now()
+	labels := c.p.sessionLabels(c.id, c.spec, c.facts, created, c.notes)
+	config, hostConfig, netConfig := createBody(blueprint{
+		imageID: c.img.id, labels: labels, env: env, user: c.facts.user,
+		network: network, sinkDNS: c.spec.Network != sandbox.NetworkEgress,
+		volume: c.volume, onVol: map[string]string{labelSandbox: "1", labelID: c.id, labelDurability: string(sandbox.Ephemeral), labelInstance: c.p.cfg.Instance},
+		cpu: c.spec.CPU, memory: c.spec.MemoryMB, pids: c.spec.Pids, runtime: runtime, seccomp: c.p.seccomp,
+	})
+	ctx, cancel := outlive(ctx, createLimit, answerWait)
+	defer cancel()
+	made, err := c.p.api.ContainerCreate(ctx, config, hostConfig, netConfig, nil, containerName(c.id))
+	if err != nil {
+		return nil, c.p.createFailed(err)
+	}
+	c.containerID = made.ID
+	notes, err := readWarnings(made.Warnings)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := labelled{
+		containerID: made.ID, name: containerName(c.id), imageID: c.img.id,
+		state: sandbox.StateRunning, created: created, labels: labels,
+	}.session(c.p)
+	if !ok {
+		return nil, sandbox.Errorf("create session", sandbox.KindInternal, "the session's labels cannot be read back")
+	}
+	s.oomSeen = 0
+	for _, n := range notes {
+		s.note(n)
+	}
+	return s, nil
+}
+
+// outlive returns a context that ends late after ctx does, and is bounded.
+func outlive(ctx context.Context, limit, late time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	var timer *time.Timer
+	stop := context.AfterFunc(ctx, func() { timer = time.AfterFunc(late, cancel) })
+	return longer, func() {
+		if !stop() && timer != nil {
+			timer.Stop()
+		}
+		cancel()
+	}
+}
+
+// prepare puts right, before anything runs, what the image has not: the entry of
+// the account, and the workspace's owner (D25).
+func (c *creation) prepare(ctx context.Context) error {
+	workspace := !c.facts.ownsWorkspace
+	if c.volume != "" {
+		// The volume may come from another image's session.
+		owned, err := c.p.writable(ctx, c.containerID, workspacePath, c.facts.user)
+		if err != nil {
+			return err
+		}
+		workspace = !owned
+	}
+	layer, err := c.layer(workspace)
+	if err != nil || layer == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if err := c.p.api.CopyToContainer(ctx, c.containerID, "/", layer, container.CopyToContainerOptions{}); err != nil {
+		return c.p.failed("prepare the session", err)
+	}
+	return nil
+}
+
+// layer is a tar of what prepare puts into the container; nil for nothing.
+func (c *creation) layer(workspace bool) (*bytes.Buffer, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	var errs []error
+	if workspace {
+		errs = append(errs, w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeDir, Name: workspacePath[1:] + "/", Mode: 0o755, Uid: c.facts.user.uid, Gid: c.facts.user.gid, ModTime: time.Now(),
+		}))
+	}
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{"etc/passwd", c.facts.passwd}, {"etc/group", c.facts.group}} {
+		if file.content == nil {
+			continue
+		}
+		errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.name, Mode: 0o644, Size: int64(len(file.content)), ModTime: time.Now()}))
+		_, err := w.Write(file.content)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(append(errs, w.Close())...); err != nil {
+		return nil, err
+	}
+	if !workspace && c.facts.passwd == nil && c.facts.group == nil {
+		return nil, nil
+	}
+	return &out, nil
+}
+
+// start starts the container. A network that somebody removed since it was last
+// seen is made again, once.
+func (c *creation) start(ctx context.Context) error {
+	err := c.startOnce(ctx)
+	if err == nil || !errdefs.IsNotFound(err) || c.spec.Network == sandbox.NetworkNone {
+		return c.p.startFailed(err)
+	}
+	name, nameErr := c.p.networkName(c.spec.Network)
+	if nameErr != nil {
+		return nameErr
+	}
+	c.p.networks.set(name, false)
+	if _, err := c.p.network(ctx, c.spec.Network); err != nil {
+		return err
+	}
+	return c.p.startFailed(c.startOnce(ctx))
+}
+
+func (c *creation) startOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	defer cancel()
+	return c.p.api.ContainerStart(ctx, c.containerID, container.StartOptions{})
+}
+
+// undo removes what a create that failed has left (SES-17), on a clock of its
+// own. The error of the create is what its caller gets; where it cannot be known
+// that nothing is left, that is KindUnknownOutcome.
+func (c *creation) undo(ctx context.Context, failure error) error {
+	if c.containerID == "" && !lostAnswer(failure) && !c.freshVolume {
+		return failure
+	}
+	ctx, cancel := cleanup(ctx)
+	defer cancel()
+	var err error
+	switch {
+	case c.containerID != "":
+		err = c.p.remove(ctx, c.containerID)
+	case lostAnswer(failure):
+		err = c.removeLate(ctx)
+	}
+	if err == nil && c.freshVolume {
+		if err = c.p.api.VolumeRemove(ctx, c.volume, false); errdefs.IsNotFound(err) {
+			err = nil
+		}
+	}
+	if err == nil {
+		return failure
+	}
+	c.p.log.Error("a failed create may have left something behind", "session", c.id, "error", err)
+	return sandbox.Errorf("create session", sandbox.KindUnknownOutcome, "the create failed, and what it made could not be removed: %s", textOf(failure)).
+		Because(errors.Join(failure, err))
+}
+
+// lostAnswer says whether the engine may have done what it was asked for.
+func lostAnswer(err error) bool {
+	switch sandbox.KindOf(err) {
+	case sandbox.KindUnavailable, sandbox.KindCancelled, sandbox.KindInternal, sandbox.KindUnknownOutcome:
+		return true
+	default:
+		return false
+	}
+}
+
+// removeLate removes, by its name, a container that the engine may have made
+// though its answer was lost. The engine may still be at it, so one look is not
+// enough.
+func (c *creation) removeLate(ctx context.Context) error {
+	for try := range lateTries {
+		existed, err := c.p.removeContainer(ctx, containerName(c.id))
+		if existed || err != nil {
+			return err
+		}
+		if err := pause(ctx, latePause<<try); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	lateTries = 4
+	latePause = 100 * time.Millisecond // doubled each time: 1.5 s together
+)
+
+func textOf(err error) string {
+	var e *sandbox.Error
+	if errors.As(err, &e) && e.Text != "" {
+		return e.Text
+	}
+	return sandbox.KindOf(err).String()
+}

@@ -1,0 +1,249 @@
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"caisson/sandbox"
+)
+
+// imageFacts is what a session needs to know of its image before it is made.
+type imageFacts struct {
+	user          account
+	passwd, group []byte // what to put in the image's place; nil where it is right
+	ownsWorkspace bool   // a fresh volume comes with the right owner, by copy-up
+	bash          bool
+}
+
+// bashPlaces is where an image may have bash.
+var bashPlaces = []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"}
+
+// examination is one look into an image. Concurrent creates share it.
+type examination struct {
+	done  chan struct{}
+	facts imageFacts
+	err   error
+}
+
+// facts returns what is known of the image, and finds it out the first time, in
+// a container that is made for it and never started: an image cannot be looked
+// into without one, and a session's labels have to say it from the start. A look
+// goes on when the caller that began it goes away.
+func (p *Provider) facts(ctx context.Context, img engineImage) (imageFacts, error) {
+	look := p.examination(img)
+	select {
+	case <-look.done:
+		return look.facts, look.err
+	case <-ctx.Done():
+		return imageFacts{}, p.failed("look into the image", ctx.Err())
+	}
+}
+
+func (p *Provider) examination(img engineImage) *examination {
+	p.images.mu.Lock()
+	defer p.images.mu.Unlock()
+	if look, ok := p.images.facts[img.id]; ok {
+		return look
+	}
+	look := &examination{done: make(chan struct{})}
+	if p.images.facts == nil {
+		p.images.facts = map[string]*examination{}
+	}
+	p.images.facts[img.id] = look
+	p.work.Go(func() {
+		ctx, cancel := context.WithTimeout(p.life, createLimit)
+		defer cancel()
+		look.facts, look.err = p.examine(ctx, img)
+		if look.err != nil {
+			p.images.mu.Lock()
+			delete(p.images.facts, img.id) // the next create looks again
+			p.images.mu.Unlock()
+		}
+		close(look.done)
+	})
+	return look
+}
+
+// examine looks into the image through the archive API of a container that is
+// not started.
+func (p *Provider) examine(ctx context.Context, img engineImage) (f imageFacts, err error) {
+	id, err := p.createExaminee(ctx, img)
+	if err != nil {
+		return imageFacts{}, err
+	}
+	defer func() {
+		ctx, cancel := cleanup(ctx)
+		defer cancel()
+		if rmErr := p.remove(ctx, id); rmErr != nil {
+			err = errors.Join(err, rmErr)
+		}
+	}()
+	passwd, err := p.readSmall(ctx, id, "/etc/passwd")
+	if err != nil {
+		return imageFacts{}, err
+	}
+	group, err := p.readSmall(ctx, id, "/etc/group")
+	if err != nil {
+		return imageFacts{}, err
+	}
+	who, err := resolveUser(img.user, parsePasswd(passwd), parseGroup(group))
+	if err != nil {
+		return imageFacts{}, err
+	}
+	if f.ownsWorkspace, err = p.writable(ctx, id, workspacePath, who.account); err != nil {
+		return imageFacts{}, err
+	}
+	homeOK := false
+	if who.home != "" && path.IsAbs(who.home) && who.home != "/" {
+		if homeOK, err = p.writable(ctx, id, who.home, who.account); err != nil {
+			return imageFacts{}, err
+		}
+	}
+	if !homeOK {
+		who.home = workspacePath
+	}
+	if f.bash, err = p.hasAny(ctx, id, bashPlaces); err != nil {
+		return imageFacts{}, err
+	}
+	f.user = who.account
+	f.passwd, f.group = who.entries(passwd, group)
+	return f, nil
+}
+
+// createExaminee makes the container that is looked into. It carries no session
+// label, and one that a crash left is removed by the next look.
+func (p *Provider) createExaminee(ctx context.Context, img engineImage) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	defer cancel()
+	if err := p.sweepExaminees(ctx); err != nil {
+		p.log.Warn("left-over containers could not be removed", "error", err)
+	}
+	config, hostConfig, netConfig := createBody(blueprint{
+		imageID: img.id, user: account{uid: 1, gid: 1}, network: networkNone, seccomp: p.seccomp,
+		labels: map[string]string{
+			labelSandbox: "", labelRole: roleExamine, labelID: "", labelInstance: p.cfg.Instance,
+			labelCreated: time.Now().UTC().Format(time.RFC3339Nano), labelVersion: p.cfg.Version,
+		},
+		pids: ptr(int64(1)),
+	})
+	made, err := p.api.ContainerCreate(ctx, config, hostConfig, netConfig, nil, examinePrefix+sandbox.NewExecID()[len("exec_"):])
+	if err != nil {
+		return "", p.createFailed(err)
+	}
+	return made.ID, nil
+}
+
+const (
+	examinePrefix = containerPrefix + "examine-"
+	// examineAge is how old a container of a look is when its server has surely
+	// given it up.
+	examineAge = 10 * time.Minute
+)
+
+func (p *Provider) sweepExaminees(ctx context.Context) error {
+	found, err := p.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
+		filters.Arg("label", labelRole+"="+roleExamine), filters.Arg("label", labelInstance+"="+p.cfg.Instance))})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range found {
+		if nameOf(c.Names, examinePrefix) != "" && time.Since(time.Unix(c.Created, 0)) > examineAge {
+			errs = append(errs, p.remove(ctx, c.ID))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// smallFile is the most that is read of a file of accounts.
+const smallFile = 1 << 20
+
+// readSmall reads a file of a container; nil when there is none.
+func (p *Provider) readSmall(ctx context.Context, id, name string) ([]byte, error) {
+	var content []byte
+	err := p.firstEntry(ctx, id, name, func(h *tar.Header, r io.Reader) (err error) {
+		if h.Typeflag != tar.TypeReg || h.Size > smallFile {
+			return sandbox.Errorf("look into the image", sandbox.KindImageUnusable, "the image's %s is no file of at most %d KiB", name, smallFile>>10)
+		}
+		content, err = io.ReadAll(r)
+		return err
+	})
+	return content, err
+}
+
+// writable says whether who may write into a directory of a container. One that
+// is not there may not be written.
+func (p *Provider) writable(ctx context.Context, id, name string, who account) (bool, error) {
+	ok := false
+	err := p.firstEntry(ctx, id, name, func(h *tar.Header, _ io.Reader) error {
+		bits := h.Mode & 7
+		switch {
+		case h.Uid == who.uid:
+			bits = h.Mode >> 6 & 7
+		case h.Gid == who.gid:
+			bits = h.Mode >> 3 & 7
+		}
+		ok = h.Typeflag == tar.TypeDir && bits == 7
+		return nil
+	})
+	return ok, err
+}
+
+func (p *Provider) hasAny(ctx context.Context, id string, names []string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for _, name := range names {
+		_, err := p.api.ContainerStatPath(ctx, id, name)
+		if err == nil {
+			return true, nil
+		}
+		if !errdefs.IsNotFound(err) {
+			return false, p.failed("look into the image", err)
+		}
+	}
+	return false, nil
+}
+
+// mostLinks is how many symbolic links are followed to a file.
+const mostLinks = 4
+
+// firstEntry shows the first entry of the archive of a path: the file, or the
+// directory itself. What follows is not read. A path that is not there is no
+// error, and see is not called.
+func (p *Provider) firstEntry(ctx context.Context, id, name string, see func(*tar.Header, io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for range mostLinks {
+		body, stat, err := p.api.CopyFromContainer(ctx, id, name)
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return p.failed("look into the image", err)
+		}
+		if stat.LinkTarget != "" {
+			name = stat.LinkTarget
+			_ = body.Close() // nothing of it is wanted
+			continue
+		}
+		r := tar.NewReader(body)
+		h, err := r.Next()
+		if err == nil {
+			err = see(h, r)
+		}
+		_ = body.Close() // the rest is not wanted
+		if err != nil {
+			return p.failed("look into the image", err)
+		}
+		return nil
+	}
+	return nil
+}

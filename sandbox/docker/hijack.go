@@ -1,0 +1,115 @@
+package docker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/containerd/errdefs/pkg/errhttp"
+	"github.com/docker/docker/api/types/container"
+)
+
+// stream is the connection of one engine exec: both of its output streams in the
+// engine's frames one way, its stdin the other.
+//
+// Reading, writing and closing may run concurrently. The connection's life is
+// not bound to any context: close ends it.
+type stream struct {
+	execID string
+	conn   net.Conn
+	reader *bufio.Reader // may hold frames that came with the answer's header
+}
+
+// attach starts an engine exec and takes over its connection. ctx bounds the
+// start alone.
+//
+// It is not the client library's attach: that one's answer cannot be cut short
+// by a context (an engine that accepts and never answers would hang the caller)
+// and throws away the engine's words when it refuses.
+func (p *Provider) attach(ctx context.Context, execID string) (*stream, error) {
+	conn, err := p.dialer.dial(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	reader, err := p.upgrade(conn, execID)
+	if !stop() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		_ = conn.Close() // the start's error is the one that matters
+		return nil, err
+	}
+	return &stream{execID: execID, conn: conn, reader: reader}, nil
+}
+
+// upgrade sends the start request and reads the answer's header.
+func (p *Provider) upgrade(conn net.Conn, execID string) (*bufio.Reader, error) {
+	body, err := json.Marshal(container.ExecStartOptions{})
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "http", Host: "engine", Path: "/v" + p.api.ClientVersion() + "/exec/" + execID + "/start"}
+	req, err := http.NewRequest(http.MethodPost, u.String(), bytes.NewReader(body)) //nolint:noctx // attach closes the connection when its context ends
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "tcp")
+	if err := req.Write(conn); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(reader, req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return nil, refusal(resp)
+	}
+	return reader, nil
+}
+
+// refusal makes the error of an answer that is no upgrade, of the same classes
+// as the client library's.
+func refusal(resp *http.Response) error {
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Message string `json:"message"`
+	}
+	message := strings.TrimSpace(string(raw))
+	if json.Unmarshal(raw, &answer) == nil && answer.Message != "" {
+		message = strings.TrimSpace(answer.Message)
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return fmt.Errorf("the engine answered %d to an attach", resp.StatusCode)
+	}
+	class := errhttp.ToNative(resp.StatusCode)
+	return fmt.Errorf("Error response from daemon: %s: %w", message, class)
+}
+
+// closeWrite lets the command see the end of its input. It works on TCP, unix
+// sockets and TLS alike (CON-9).
+func (s *stream) closeWrite() error {
+	half, ok := s.conn.(interface{ CloseWrite() error })
+	if !ok {
+		return fmt.Errorf("connection %T cannot be half-closed", s.conn)
+	}
+	return half.CloseWrite()
+}
+
+// close ends the connection. A command on the other side goes on.
+func (s *stream) close() { _ = s.conn.Close() }

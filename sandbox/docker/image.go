@@ -1,0 +1,99 @@
+package docker
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+
+	"caisson/sandbox"
+)
+
+// engineImage is what an inspect of an image tells us of it.
+type engineImage struct {
+	id   string
+	user string   // its USER line
+	env  []string // its ENV lines
+}
+
+// images is what was found out about images, by their ids: an id never changes
+// its content, so nothing is looked at twice.
+type images struct {
+	mu    sync.Mutex
+	facts map[string]*examination
+	whole map[string]bool // the image contract was seen to hold
+}
+
+func (i *images) contractHolds(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.whole[id]
+}
+
+func (i *images) contractHeld(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.whole == nil {
+		i.whole = map[string]bool{}
+	}
+	i.whole[id] = true
+}
+
+// image returns the engine's image for a reference, pulled as the policy says
+// (PUL-1 to PUL-3).
+func (p *Provider) image(ctx context.Context, ref string, progress sandbox.Progress) (engineImage, error) {
+	if p.cfg.PullPolicy == PullAlways && !isImageID(ref) {
+		if err := p.pull(ctx, ref, progress); err != nil {
+			return engineImage{}, err
+		}
+	}
+	found, err := p.inspectImage(ctx, ref)
+	switch {
+	case err == nil:
+		return found, nil
+	case !errdefs.IsNotFound(err):
+		return engineImage{}, imageFailed(p, err)
+	case p.cfg.PullPolicy == PullNever:
+		return engineImage{}, sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the engine has no image %q, and this server pulls none", ref).Because(err)
+	case isImageID(ref) || p.cfg.PullPolicy == PullAlways:
+		return engineImage{}, sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the engine has no image %q", ref).Because(err)
+	}
+	if err := p.pull(ctx, ref, progress); err != nil {
+		return engineImage{}, err
+	}
+	found, err = p.inspectImage(ctx, ref)
+	if err != nil {
+		return engineImage{}, imageFailed(p, err)
+	}
+	return found, nil
+}
+
+func imageFailed(p *Provider, err error) error {
+	if errdefs.IsInvalidArgument(err) {
+		return sandbox.Invalid("image", "the engine does not take this for an image reference").Because(err)
+	}
+	if errdefs.IsNotFound(err) {
+		return sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the image is gone from the engine").Because(err)
+	}
+	return p.failed("find the image", err)
+}
+
+// isImageID says whether ref is an id, which no registry can be asked for.
+func isImageID(ref string) bool { return strings.HasPrefix(ref, "sha256:") }
+
+func (p *Provider) inspectImage(ctx context.Context, ref string) (engineImage, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var found image.InspectResponse
+	found, err := p.api.ImageInspect(ctx, ref)
+	if err != nil {
+		return engineImage{}, err
+	}
+	img := engineImage{id: found.ID}
+	if found.Config != nil {
+		img.user, img.env = found.Config.User, found.Config.Env
+	}
+	return img, nil
+}
