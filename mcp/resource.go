@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+
+	"caisson/sandbox"
+)
+
+// resourceScheme begins the address of a file in a session. There is one
+// template for it alone: of two that match, mcp-go takes a random one.
+const resourceScheme = "sandbox://"
+
+func (s *Server) addResources() {
+	s.mcp.AddResourceTemplate(mcpgo.NewResourceTemplate(resourceScheme+"{session_id}/{+path}", "Sandbox file",
+		mcpgo.WithTemplateDescription("A file in a sandbox session, relative to its workspace; two slashes after the session for an absolute path. Up to 8 MiB."),
+	), s.readResource)
+}
+
+// readResource reads a file by its address. Unlike a tool it can only answer an
+// error in the protocol's form, so the error is made of our sentence alone.
+func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceRequest) (contents []mcpgo.ResourceContents, err error) {
+	started := time.Now()
+	c := &call{caller: s.callerOf(ctx)}
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.log.Error("panic in a resource", "panic", fault, "stack", string(debug.Stack()))
+			err = sandbox.Errorf("read resource", sandbox.KindInternal, "panic").Because(fmt.Errorf("panic: %v", fault))
+		}
+		code := "ok"
+		if err != nil {
+			f := failureOf(err, s.log)
+			contents, err, code = nil, errors.New(escape(f.Error())), f.code
+		}
+		s.log.Info("resource read", "session", shortHandle(c.session), "took", time.Since(started), "code", code)
+	}()
+	if s.setup != nil {
+		return nil, setupFailure(s.setup)
+	}
+	id, file, err := parseResource(request.Params.URI)
+	if err != nil {
+		return nil, err
+	}
+	ctx, leave, err := s.calls.enter(ctx, c.key(), false)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, s.callLimit)
+	defer cancel()
+	var content sandbox.FileContent
+	err = s.inSession(c, target{id: id}, func(session sandbox.Session) (err error) {
+		content, err = session.ReadFile(ctx, sandbox.FileRead{Path: file, Limit: sandbox.FilePieceLimit})
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case content.Dir:
+		return nil, sandbox.Errorf("read resource", sandbox.KindIsDirectory, "it is a directory; use list_files or download")
+	case !content.EOF:
+		return nil, sandbox.Errorf("read resource", sandbox.KindTooLarge, "the file has %d bytes; download reads it in pieces", content.Size)
+	}
+	return []mcpgo.ResourceContents{resourceContents(request.Params.URI, content)}, nil
+}
+
+func resourceContents(uri string, file sandbox.FileContent) mcpgo.ResourceContents {
+	mime := http.DetectContentType(file.Content)
+	if utf8.Valid(file.Content) {
+		return mcpgo.TextResourceContents{URI: uri, MIMEType: mime, Text: string(file.Content)}
+	}
+	return mcpgo.BlobResourceContents{URI: uri, MIMEType: mime, Blob: base64.StdEncoding.EncodeToString(file.Content)}
+}
+
+// parseResource takes an address apart. The path is cleaned here; whether it
+// stays in the workspace is checked where every path is.
+func parseResource(uri string) (session, file string, err error) {
+	rest, ok := strings.CutPrefix(uri, resourceScheme)
+	session, escaped, found := strings.Cut(rest, "/")
+	file, unescapeErr := url.PathUnescape(escaped)
+	if !ok || !found || session == "" || file == "" || unescapeErr != nil || strings.ContainsRune(file, 0) {
+		return "", "", sandbox.Invalid("uri", "the address is %s<session_id>/<path>", resourceScheme)
+	}
+	return session, path.Clean(file), nil
+}

@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"caisson/sandbox"
+)
+
+// readOutputs reads the files that run returns, up to one piece's size in all.
+// One that is missing or too large does not fail the command that was to make
+// it: a note says so.
+func readOutputs(ctx context.Context, session sandbox.Session, paths []string) ([]outputFile, []sandbox.Note) {
+	all := []outputFile{}
+	var missing []string
+	left := int64(sandbox.FilePieceLimit)
+	for _, path := range paths {
+		file, err := session.ReadFile(ctx, sandbox.FileRead{Path: path, Limit: left})
+		switch {
+		case err != nil:
+			missing = append(missing, show(path)+": "+outputFault(err))
+		case !file.EOF && !file.Dir, int64(len(file.Content)) > left:
+			missing = append(missing, fmt.Sprintf("%s: too large (%d bytes), outputs are at most %d MiB together", show(path), file.Size, sandbox.FilePieceLimit>>20))
+		default:
+			left -= int64(len(file.Content))
+			all = append(all, outputOfFile(path, file))
+		}
+	}
+	if missing == nil {
+		return all, nil
+	}
+	return all, []sandbox.Note{{Code: "outputs_missing", Text: "not returned: " + strings.Join(missing, "; ")}}
+}
+
+func outputFault(err error) string {
+	row := codes[sandbox.KindOf(err)]
+	return row.text
+}
+
+func outputOfFile(path string, file sandbox.FileContent) outputFile {
+	if !file.Dir && utf8.Valid(file.Content) {
+		return outputFile{path, string(file.Content), encodingText}
+	}
+	return outputFile{path, base64.StdEncoding.EncodeToString(file.Content), encodingBase64}
+}
+
+func outputsText(outputs []outputFile) string {
+	if len(outputs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fence := "=== " + newMark()
+	for _, o := range outputs {
+		if o.Encoding == encodingBase64 {
+			fmt.Fprintf(&b, "%s file %s, not text: in the structured result as base64\n", fence, show(o.Path))
+			continue
+		}
+		fmt.Fprintf(&b, "%s file %s, %d bytes\n%s", fence, show(o.Path), len(o.Content), o.Content)
+		if !strings.HasSuffix(o.Content, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	b.WriteString(fence + " end of files\n")
+	return b.String()
+}

@@ -1,0 +1,148 @@
+package mcp
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"caisson/sandbox"
+)
+
+// instructions is what a client gives its model at the start.
+//
+//go:embed instructions.md
+var instructions string
+
+// Options is what a Server is made of.
+type Options struct {
+	Manager *sandbox.Manager // nil only together with SetupError
+	Owner   string           // whose the sessions are, on stdio and without principals
+	Version string
+	Log     *slog.Logger // nil: nothing is logged
+
+	// SetupError says what is wrong with the settings. The server then starts
+	// all the same and says so, with the mend, in every tool result: a stdio
+	// client shows its user a failed tool, never a failed start.
+	SetupError error
+
+	AllowedOrigins []string                    // browsers' origins that may call; any other is refused
+	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
+	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
+	Ready          func(context.Context) error // what /readyz asks; nil: always ready
+}
+
+// Server is the MCP face: the tools and resources, over every transport. It may
+// be used concurrently; ServeStdio once in a process, since mcp-go keeps one
+// stdio session for all.
+type Server struct {
+	manager *sandbox.Manager
+	owner   string
+	log     *slog.Logger
+	setup   error
+	options Options
+
+	pace        pace
+	callLimit   time.Duration
+	sessionIdle time.Duration // of an HTTP client session
+
+	mcp   *server.MCPServer
+	tools []tool
+	work  sync.WaitGroup // sessions of clients that have left, being destroyed
+
+	calls    calls
+	defaults defaults
+	cursors  cursors
+
+	stdio   atomic.Pointer[stdioFilter] // set by ServeStdio
+	webOnce sync.Once
+	web     *web // made by Handler
+}
+
+// New makes a server. It panics when a tool of ours cannot be described, which
+// is a fault of the program and not of its settings.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 32 << 20
+	}
+	s := &Server{
+		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
+		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle,
+	}
+	if s.manager == nil && s.setup == nil {
+		s.setup = errors.New("the server has no engine")
+	}
+	s.mcp = server.NewMCPServer("caisson", o.Version,
+		server.WithTitle("Caisson"),
+		server.WithDescription("Hardened containers for running code and commands, on a remote engine."),
+		server.WithInstructions(instructions),
+		server.WithToolCapabilities(false),
+		server.WithResourceCapabilities(false, false),
+		server.WithHooks(s.hooks()),
+	)
+	s.tools = s.allTools()
+	for _, t := range s.tools {
+		if err := s.register(t); err != nil {
+			panic(err)
+		}
+	}
+	s.addResources()
+	return s
+}
+
+// hooks lets the calls of a client end with it. On SSE nothing else tells that
+// it has gone: its calls run on contexts that outlive the stream. Over HTTP the
+// hook also runs for a mere stream, so there the session's own end counts.
+func (s *Server) hooks() *server.Hooks {
+	h := &server.Hooks{}
+	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
+		if t := transportOf(ctx); t != overHTTP {
+			s.clientLeft(clientKey(t, session.SessionID()))
+		}
+	})
+	h.AddAfterCallTool(func(ctx context.Context, id any, _ *mcpgo.CallToolRequest, _ any) {
+		if transportOf(ctx) == overStdio && ctx.Err() != nil {
+			s.stdio.Load().cancelled(id)
+		}
+	})
+	return h
+}
+
+// clientLeft ends the calls of a client that has left. Its default session is
+// nobody's default any more, and goes on until its idle time is over: a client
+// whose connection broke may still know its handle.
+func (s *Server) clientLeft(client string) {
+	s.calls.endClient(client)
+	s.defaults.end(client)
+}
+
+// Close ends the server: calls under way are cancelled and what they had
+// started is stopped, clients are disconnected, and every goroutine of the
+// server has ended when it returns. It leaves the Manager alone. ctx bounds the
+// wait.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.calls.close(ctx)
+	s.webOnce.Do(func() {})
+	if s.web != nil {
+		err = errors.Join(err, s.web.close(ctx))
+	}
+	s.work.Wait()
+	return err
+}
+
+// Handler is the server over HTTP: Streamable HTTP on /mcp, SSE on /sse and
+// /message, and /healthz and /readyz.
+func (s *Server) Handler() http.Handler {
+	s.webOnce.Do(func() { s.web = newWeb(s) })
+	return s.web
+}

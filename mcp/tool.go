@@ -1,0 +1,181 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"caisson/sandbox"
+)
+
+// callLimit is how long a call may take whose client did not ask for progress:
+// many clients give up at 60 s and then know nothing of what was done.
+const callLimit = 45 * time.Second
+
+// about is what a client reads of a tool before it calls it.
+type about struct {
+	name        string
+	title       string
+	description string
+	readOnly    bool // changes nothing
+	destructive bool // takes something away that cannot be had back
+	idempotent  bool // the same call again changes nothing further
+	openWorld   bool // can reach beyond the sandbox
+	urgent      bool // takes load off the server: never refused as busy
+}
+
+// tool is one tool: its description, what it takes and gives, and what it does.
+type tool struct {
+	about
+	input  schema
+	output schema
+	run    func(ctx context.Context, c *call, raw json.RawMessage) (*reply, error)
+}
+
+// call is one call under way.
+type call struct {
+	caller
+	deadline time.Time // when it must have answered; zero for a client that asked for progress
+	progress *progress
+	session  string // what it is about, for the log
+}
+
+// stage passes on how far the making of a session has come.
+func (c *call) stage(stage sandbox.Stage) {
+	text := stage.Text
+	if stage.Total > 0 {
+		text = fmt.Sprintf("%s, %d of %d MB", text, stage.Done/1e6, stage.Total/1e6)
+	}
+	c.progress.say(func() string { return text })
+}
+
+// reply is what a tool gives back: the same in structure and in text.
+type reply struct {
+	structured any
+	text       string
+	extra      []mcpgo.Content
+	failed     *failure // the tool did its work, and the outcome is a failure: what it found is kept
+}
+
+func (r *reply) result() *mcpgo.CallToolResult {
+	text := r.text
+	result := &mcpgo.CallToolResult{StructuredContent: r.structured}
+	if r.failed != nil {
+		text = r.failed.Error() + "\n" + text
+		result.IsError, result.Meta = true, r.failed.meta()
+	}
+	result.Content = append([]mcpgo.Content{mcpgo.NewTextContent(escape(text))}, r.extra...)
+	return result
+}
+
+// jsonReply shows a structure under a sentence.
+func jsonReply(structured any, format string, args ...any) (*reply, error) {
+	raw, err := json.MarshalIndent(structured, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	return &reply{structured: structured, text: fmt.Sprintf(format, args...) + "\n" + string(raw)}, nil
+}
+
+// define makes a tool from its description, its arguments and its work. I holds
+// the arguments, O is the structured result.
+func define[I, O any](a about, fields func(*I) []field, run func(context.Context, *call, *I) (*reply, error)) tool {
+	return tool{
+		about: a, input: inputOf(fields(new(I))), output: outputOf[O](),
+		run: func(ctx context.Context, c *call, raw json.RawMessage) (*reply, error) {
+			in := new(I)
+			if err := decodeArguments(raw, fields(in)); err != nil {
+				return nil, err
+			}
+			return run(ctx, c, in)
+		},
+	}
+}
+
+// register hands a tool to mcp-go.
+func (s *Server) register(t tool) error {
+	input, err := json.Marshal(t.input)
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", t.name, err)
+	}
+	output, err := json.Marshal(t.output)
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", t.name, err)
+	}
+	s.mcp.AddTool(mcpgo.Tool{
+		Name: t.name, Title: t.title, Description: t.description,
+		RawInputSchema: input, RawOutputSchema: output,
+		Annotations: mcpgo.ToolAnnotation{
+			Title: t.title, ReadOnlyHint: &t.readOnly, DestructiveHint: &t.destructive,
+			IdempotentHint: &t.idempotent, OpenWorldHint: &t.openWorld,
+		},
+	}, s.handler(t))
+	return nil
+}
+
+// handler serves a tool's calls. It never returns an error: mcp-go would send
+// its text as a protocol error, which models do not see and which can carry
+// internals.
+func (s *Server) handler(t tool) server.ToolHandlerFunc {
+	return func(ctx context.Context, request mcpgo.CallToolRequest) (*mcpgo.CallToolResult, error) {
+		started := time.Now()
+		c := &call{caller: s.callerOf(ctx)}
+		result, err := s.serve(ctx, t, c, request)
+		code := "ok"
+		if err != nil {
+			f := failureOf(err, s.log)
+			code, result = f.code, f.result()
+			s.log.Debug("tool call failed", "tool", t.name, "error", err)
+		} else if result.IsError {
+			code, _ = result.Meta.AdditionalFields["code"].(string)
+		}
+		s.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
+			slog.String("tool", t.name), slog.String("session", shortHandle(c.session)),
+			slog.Duration("took", time.Since(started)), slog.String("code", code))
+		return result, nil
+	}
+}
+
+// serve runs one call: admitted, bounded, with progress, and with every panic
+// caught, since mcp-go would send a panic's text to the client.
+func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallToolRequest) (result *mcpgo.CallToolResult, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.log.Error("panic in a tool", "tool", t.name, "panic", fault, "stack", string(debug.Stack()))
+			result, err = nil, sandbox.Errorf("call tool", sandbox.KindInternal, "panic").Because(fmt.Errorf("panic: %v", fault))
+		}
+	}()
+	if s.setup != nil {
+		return nil, setupFailure(s.setup)
+	}
+	ctx, leave, err := s.calls.enter(ctx, c.key(), t.urgent)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if c.progress = startProgress(ctx, s.mcp, request, s.pace); c.progress == nil {
+		c.deadline = time.Now().Add(s.callLimit)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.deadline)
+		defer cancel()
+	}
+	defer c.progress.finish()
+	r, err := t.run(ctx, c, request.Params.RawArguments)
+	if err != nil {
+		return nil, err
+	}
+	return r.result(), nil
+}
+
+// shortHandle is as much of a handle as a log may show: enough to find it, not
+// enough to use it.
+func shortHandle(id string) string {
+	const most = 12
+	return id[:min(len(id), most)]
+}

@@ -1,0 +1,23 @@
+package mcp
+
+// allTools is every built-in tool, in the order of the documentation.
+func (s *Server) allTools() []tool {
+	return []tool{
+		s.execTool(),
+		s.execOutputTool(),
+		s.execInputTool(),
+		s.execListTool(),
+		s.killTool(),
+		s.runTool(),
+		s.uploadTool(),
+		s.downloadTool(),
+		s.editFileTool(),
+		s.listFilesTool(),
+		s.sessionCreateTool(),
+		s.sessionListTool(),
+		s.sessionExtendTool(),
+		s.sessionDestroyTool(),
+		s.workspaceListTool(),
+		s.workspaceDeleteTool(),
+	}
+}

@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+)
+
+// guard stands before every protocol endpoint: it catches panics, refuses what
+// a browser sends for a foreign page and names the server is not reached by
+// (MT-08, T50), and marks over which transport a request came.
+func (w *web) guard(t transport, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() {
+			fault := recover()
+			if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(fault) // how a handler hangs up on purpose
+			}
+			if fault != nil {
+				ref := newReference()
+				w.s.log.Error("panic in a request", "ref", ref, "panic", fault, "stack", string(debug.Stack()))
+				writeRPCError(rw, http.StatusInternalServerError, nil, mcpgo.INTERNAL_ERROR, "internal error, reference "+ref)
+			}
+		}()
+		switch {
+		case !w.hostAllowed(r):
+			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "this server is not reached by that Host")
+			return
+		case !w.originAllowed(r):
+			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "pages of that Origin may not call this server")
+			return
+		}
+		// Proxies that hold a stream back in their buffer would hold progress
+		// back with it (MT-07).
+		rw.Header().Set("X-Accel-Buffering", "no")
+		next.ServeHTTP(rw, r.WithContext(withTransport(r.Context(), t)))
+	})
+}
+
+// originAllowed refuses every browser page that is not listed. Programs send no
+// Origin.
+func (w *web) originAllowed(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	return len(origins) == 1 && slices.ContainsFunc(exactOrigins(w.s.options.AllowedOrigins), func(allowed string) bool {
+		return strings.EqualFold(allowed, origins[0])
+	})
+}
+
+// exactOrigins is the list of origins without anything that could stand for
+// more than one.
+func exactOrigins(origins []string) []string {
+	exact := slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return o == "" || o == "null" || strings.Contains(o, "*") })
+	if len(exact) == 0 {
+		return []string{noOrigin}
+	}
+	return exact
+}
+
+// hostAllowed refuses names that a foreign page could have pointed at us. On a
+// loopback connection only loopback names are our own, beside those listed.
+func (w *web) hostAllowed(r *http.Request) bool {
+	name := hostName(r.Host)
+	for _, allowed := range w.s.options.AllowedHosts {
+		if strings.EqualFold(allowed, r.Host) || strings.EqualFold(allowed, name) {
+			return true
+		}
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if ok && isLoopback(hostName(local.String())) {
+		return isLoopback(name)
+	}
+	return len(w.s.options.AllowedHosts) == 0 && name != ""
+}
+
+func hostName(hostPort string) string {
+	if host, _, err := net.SplitHostPort(hostPort); err == nil {
+		return host
+	}
+	return strings.Trim(hostPort, "[]")
+}
+
+func isLoopback(name string) bool {
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// writeRPCError refuses a request in the protocol's own form, so that clients
+// can show why.
+func writeRPCError(rw http.ResponseWriter, status int, id any, code int, text string) {
+	body, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text},
+	})
+	if err != nil {
+		body = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}`)
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	_, _ = rw.Write(body) // a client that has gone needs no answer
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }

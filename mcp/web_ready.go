@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// The clocks of /readyz: how long an answer stands, so that probing us is not
+// probing the engine, and how long the engine may take.
+const (
+	readyFor  = time.Second
+	readyWait = 5 * time.Second
+)
+
+// readiness answers /readyz: whether a call could be served now.
+type readiness struct {
+	s *Server
+
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+func (p *readiness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if err := p.check(r.Context()); err != nil {
+		p.s.log.Debug("not ready", "error", err)
+		writeStatus(rw, http.StatusServiceUnavailable, "not ready")
+		return
+	}
+	writeStatus(rw, http.StatusOK, "ready")
+}
+
+// check asks at most once in readyFor, one asker at a time. Its question goes
+// on when the first who asked has gone: others wait for the answer.
+func (p *readiness) check(ctx context.Context) error {
+	switch {
+	case p.s.setup != nil:
+		return p.s.setup
+	case p.s.options.Ready == nil:
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() && time.Since(p.at) < readyFor {
+		return p.err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWait)
+	defer cancel()
+	p.err = p.s.options.Ready(ctx)
+	p.at = time.Now()
+	return p.err
+}
+
+func writeStatus(rw http.ResponseWriter, status int, text string) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	rw.WriteHeader(status)
+	_, _ = rw.Write([]byte(text + "\n")) // a prober that has gone needs no answer
+}
+
+// warningsOf is log without what is below a warning: mcp-go's lines at info
+// carry client session ids.
+func warningsOf(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
+
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
