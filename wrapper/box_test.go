@@ -1,0 +1,379 @@
+package wrapper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// roleEnv makes the test binary act as process 1 of a box instead of running tests.
+const roleEnv = "WRAPPER_TEST_ROLE"
+
+// boxUser is the session user of a box; process 1 is root there.
+const boxUser = 1000
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleEnv) == "init" {
+		boxInit()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// boxInit is what the engine's init is to a session: it reaps. It ends with its stdin.
+func boxInit() {
+	if err := boxMounts(os.Args[1], os.Args[2]); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	for {
+		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// boxMounts gives the box a /tmp of its own and the wanted shell as /bin/sh.
+func boxMounts(shellPath, tools string) error {
+	if err := syscall.Mount(shellPath, "/bin/sh", "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind shell: %w", err)
+	}
+	if tools != "" {
+		if err := syscall.Mount(tools, "/usr/bin", "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind tools: %w", err)
+		}
+	}
+	return syscall.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777,size=64m")
+}
+
+// shells are what /bin/sh can be, each with the distribution's package that has it.
+var shells = []struct{ name, file, pkg string }{
+	{"dash", "dash", "dash"},
+	{"ash", "busybox", "busybox-static"},
+	{"bash", "bash", "bash"},
+	{"mksh", "mksh", "mksh"},
+}
+
+// box stands for a session container: a pid and a mount namespace with /proc, an init
+// and a /tmp of its own. Processes enter it from outside, as an engine's do.
+type box struct {
+	t     *testing.T
+	shell string
+	pid   int
+}
+
+// inShells runs the test in a fresh box for each shell.
+func inShells(t *testing.T, test func(t *testing.T, b *box)) {
+	t.Helper()
+	for _, sh := range shells {
+		t.Run(sh.name, func(t *testing.T) { test(t, newBox(t, sh.name)) })
+	}
+}
+
+func newBox(t *testing.T, shellName string) *box { return newBoxWith(t, shellName, "") }
+
+// newBoxWith starts a box whose /usr/bin, and so /bin, is the folder tools.
+func newBoxWith(t *testing.T, shellName, tools string) *box {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: the scripts run in a pid and mount namespace of their own")
+	}
+	path := ""
+	for _, sh := range shells {
+		if sh.name == shellName {
+			var err error
+			if path, err = exec.LookPath(sh.file); err != nil {
+				t.Fatalf("%s is missing: apt-get install %s", sh.name, sh.pkg)
+			}
+		}
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc",
+		"--propagation", "private", self, path, tools)
+	cmd.Env = append(os.Environ(), roleEnv+"=init")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line := make([]byte, 256)
+	n, err := stdout.Read(line)
+	if err != nil || string(line[:n]) != "ready\n" {
+		t.Fatalf("box did not start: %q %v", line[:n], err)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(children))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &box{t: t, shell: shellName, pid: pid}
+}
+
+// command is an argv started in the box as its user, with no capability left.
+func (b *box) command(argv ...string) *exec.Cmd {
+	return b.commandAs(boxUser, argv...)
+}
+
+func (b *box) commandAs(uid int, argv ...string) *exec.Cmd {
+	as := strconv.Itoa(uid)
+	args := []string{"-t", strconv.Itoa(b.pid), "-p", "-m", "--"}
+	if uid != 0 {
+		args = append(args, "setpriv", "--reuid", as, "--regid", as, "--clear-groups",
+			"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")
+	}
+	cmd := exec.Command("nsenter", append(args, argv...)...)
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// file is a path inside the box as seen from outside.
+func (b *box) file(path string) string { return fmt.Sprintf("/proc/%d/root%s", b.pid, path) }
+
+// tmp lists /tmp of the box.
+func (b *box) tmp() []string {
+	b.t.Helper()
+	entries, err := os.ReadDir(b.file("/tmp"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// wrapped is one command running under the wrapper.
+type wrapped struct {
+	box    *box
+	id     string
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	began  time.Time
+	filter *Filter
+	events chan Event
+	done   chan struct{}
+	ends   [2]chan struct{}
+	out    [2]bytes.Buffer
+	all    []Event
+	code   int
+	took   time.Duration
+}
+
+func testID(t *testing.T) string {
+	t.Helper()
+	id, err := NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// start runs c in the box and reads its streams as a provider does.
+func (b *box) start(c Command, change ...func(*exec.Cmd)) *wrapped {
+	b.t.Helper()
+	if c.ID == "" {
+		c.ID = testID(b.t)
+	}
+	w := &wrapped{box: b, id: c.ID, filter: NewFilter(c.ID), events: make(chan Event, 1024), done: make(chan struct{})}
+	w.cmd = b.command(c.ExecArgv()...)
+	for _, f := range change {
+		f(w.cmd)
+	}
+	var err error
+	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
+		b.t.Fatal(err)
+	}
+	var pipes [2]*os.File
+	var inner [2]*os.File
+	for i := range pipes {
+		if pipes[i], inner[i], err = os.Pipe(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	w.cmd.Stdout, w.cmd.Stderr = inner[0], inner[1]
+	w.began = time.Now()
+	if err := w.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for i := range inner {
+		_ = inner[i].Close()
+	}
+	go w.read(pipes, c.Linger)
+	return w
+}
+
+type chunk struct {
+	s    Stream
+	data []byte
+}
+
+func (w *wrapped) read(pipes [2]*os.File, linger bool) {
+	chunks := make(chan chunk)
+	for i := range pipes {
+		w.ends[i] = make(chan struct{})
+		go func() {
+			defer close(w.ends[i])
+			for {
+				buf := make([]byte, 64<<10)
+				n, err := pipes[i].Read(buf)
+				if n > 0 {
+					chunks <- chunk{Stream(i), buf[:n]}
+				}
+				if err != nil {
+					_ = pipes[i].Close()
+					return
+				}
+			}
+		}()
+	}
+	go func() {
+		<-w.ends[0]
+		<-w.ends[1]
+		close(chunks)
+	}()
+	for c := range chunks {
+		content, events := w.filter.Feed(c.s, c.data)
+		w.out[c.s].Write(content)
+		w.all = append(w.all, events...)
+		for _, e := range events {
+			w.events <- e
+		}
+		if linger && w.filter.Complete() {
+			_ = w.stdin.Close()
+		}
+	}
+	for s := range w.out {
+		w.out[s].Write(w.filter.Flush(Stream(s)))
+	}
+	err := w.cmd.Wait()
+	w.took = time.Since(w.began)
+	w.code = exitStatus(err)
+	close(w.done)
+}
+
+// exitStatus is the status as an engine gives it.
+func exitStatus(err error) int {
+	var ee *exec.ExitError
+	if err == nil {
+		return 0
+	}
+	if !errors.As(err, &ee) {
+		return -2
+	}
+	ws := ee.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// wait returns when the wrapper has ended and its streams are read.
+func (w *wrapped) wait() *wrapped {
+	w.box.t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(20 * time.Second):
+		w.box.t.Fatalf("command did not end; in the box:\n%s", w.box.ps())
+	}
+	return w
+}
+
+func (w *wrapped) stdout() string { return w.out[Stdout].String() }
+func (w *wrapped) stderr() string { return w.out[Stderr].String() }
+
+// run runs a command to its end, with its stdin at its end.
+func (b *box) run(argv ...string) *wrapped {
+	b.t.Helper()
+	w := b.start(Command{Argv: argv})
+	_ = w.stdin.Close()
+	return w.wait()
+}
+
+// sh runs a line of shell to its end.
+func (b *box) sh(line string) *wrapped {
+	b.t.Helper()
+	return b.run("sh", "-c", line)
+}
+
+func (b *box) ps() string {
+	out, _ := b.commandAs(0, "ps", "-eo", "pid,ppid,pgid,uid,stat,args").CombinedOutput()
+	return string(out)
+}
+
+// stop runs the stop of a command and returns its report.
+func (b *box) stop(id, signal string) (Report, time.Duration) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
+	defer cancel()
+	argv := StopArgv(id, signal)
+	began := time.Now()
+	cmd := b.command(argv...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	kill := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer kill()
+	err := cmd.Wait()
+	took := time.Since(began)
+	r, ok := ParseReport(id, out.Bytes())
+	if !ok {
+		b.t.Fatalf("stop gave no report: %q %q %v\n%s", out.String(), errs.String(), err, b.ps())
+	}
+	if want := r.Failed != ""; want != (err != nil) {
+		b.t.Errorf("stop ended with %v, its report is %+v", err, r)
+	}
+	return r, took
+}
+
+// await polls until f is true.
+func await(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

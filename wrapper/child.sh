@@ -1,0 +1,37 @@
+# The command's own process before it becomes the command, in a group of its own.
+# $1 is the stem of the files, $2 the command's PATH, the rest the command.
+# Descriptors: 3 the fifo to read, 6 the status file, 9 the real stderr.
+# shellcheck shell=sh disable=SC2034,SC2086,SC2154,SC3038
+trap 'exit 125' EXIT
+# The holder keeps the group's id taken until the wrapper's end of the fifo is gone. It
+# is forked twice, so that it is no child of the command, which may wait for all it
+# has; deaf to polite signals, so that "kill 0" spares it; and lets go of the output
+# before it is forked, so that it never counts as holding it.
+(
+	exec <&3 >/dev/null 3<&- 9>&-
+	trap '' HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU
+	(
+		exec 6>&-
+		while read -r tai_l; do :; done
+	) <&0 &
+	echo "h $!" >&6
+) || exit
+tai_publish() { echo "p $$ ${20}" >&6; }
+read -r tai_l <"/proc/$$/stat" || exit
+tai_publish ${tai_l##*) } || exit
+echo $$ >"$1.pid.new" || exit
+mv "$1.pid.new" "$1.pid" || exit
+# A stop makes its marker before it looks for this process, and we look for the marker
+# after we can be found: neither can miss the other.
+trap - EXIT
+[ ! -e "$1.mark" ] || exit 137
+PATH=$2
+shift 2
+case $1 in
+-*)
+	# Some shells take such a name for an option of exec, others know no "--".
+	if (exec -- /bin/sh -c :); then exec -- "$@" 2>&9 3<&- 6>&- 9>&-; fi
+	;;
+esac
+exec "$@" 2>&9 3<&- 6>&- 9>&-
+exit 127
