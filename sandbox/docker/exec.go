@@ -1,0 +1,127 @@
+package docker
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"caisson/sandbox"
+	"caisson/wrapper"
+)
+
+const (
+	// startLimit bounds a command's start, its engine calls together.
+	startLimit = 30 * time.Second
+	// quietStart is how long a start waits for the first output before it asks
+	// the engine whether the command runs: a short command needs no question.
+	quietStart = 150 * time.Millisecond
+)
+
+// Start runs a command in the session (sandbox.Session).
+func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandbox.Spool) (*sandbox.Exec, error) {
+	const op = "start command"
+	cwd, err := workingDir(spec.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	id, err := wrapper.NewID()
+	if err != nil {
+		return nil, s.p.failed(op, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	command := wrapper.Command{ID: id, Argv: spec.Argv, Linger: !spec.KeepsStdin()}
+	execID, err := s.createExec(ctx, op, container.ExecOptions{
+		User: s.user.String(), WorkingDir: cwd, Env: execEnv(spec.Env), Cmd: command.ExecArgv(),
+		AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.p.attach(ctx, execID)
+	if err != nil {
+		// The engine may have started it all the same (STP-1). Its stop leaves a
+		// marker that ends a wrapper which comes later.
+		s.stopUnseen(ctx, id)
+		return nil, s.failed(op, err)
+	}
+	r := newRunning(s, st, id, spec.KeepsStdin())
+	r.exec = sandbox.NewExec(s.info.ID, spec, spool, s.p.log)
+	r.run()
+	r.exec.Attach(r)
+	if err := r.confirm(ctx); err != nil {
+		_ = r.exec.Close() // nothing was started that it could still tell of
+		return nil, err
+	}
+	return r.exec, nil
+}
+
+// workingDir is where a command starts: the workspace, a folder below it, or an
+// absolute path.
+func workingDir(cwd string) (string, error) {
+	if strings.ContainsRune(cwd, 0) {
+		return "", sandbox.Invalid("cwd", "cwd has a NUL byte, which no path can carry")
+	}
+	if path.IsAbs(cwd) {
+		return path.Clean(cwd), nil
+	}
+	dir := path.Join(workspacePath, cwd)
+	if dir != workspacePath && !strings.HasPrefix(dir, workspacePath+"/") {
+		e := sandbox.Errorf("start command", sandbox.KindPathEscapes, "a relative cwd starts at %s and may not leave it", workspacePath)
+		e.Field = "cwd"
+		return "", e
+	}
+	return dir, nil
+}
+
+// execEnv is what a command's environment has over the session's.
+func execEnv(set map[string]sandbox.Secret) []string {
+	env := make([]string, 0, len(set))
+	for name, value := range set {
+		env = append(env, name+"="+value.Reveal())
+	}
+	slices.Sort(env)
+	return env
+}
+
+// confirm waits until it is known that the engine has started the command, and
+// returns the engine's refusal if it has not: that comes in the command's own
+// output, after a status that promised success (EXW-20, M13).
+func (r *running) confirm(ctx context.Context) error {
+	wait := quietStart
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-r.spoke:
+			timer.Stop()
+			return nil
+		case <-r.done:
+			timer.Stop()
+			return r.refusal
+		case <-ctx.Done():
+			timer.Stop()
+			r.s.stopUnseen(ctx, r.id)
+			return r.s.p.failed("start command", context.Cause(ctx))
+		case <-timer.C:
+		}
+		exec, err := r.s.p.inspectExec(ctx, r.st.execID)
+		if err == nil && exec.Pid != 0 {
+			return nil
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+// stopUnseen stops a command whose start failed on us, as far as it was started.
+// It is detached from the caller, who may be gone, and bounded.
+func (s *Session) stopUnseen(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sandbox.StopLimit)
+	defer cancel()
+	if _, err := s.stop(ctx, id, sandbox.SignalKill); err != nil {
+		s.p.log.Warn("a command whose start failed may run on", "session", s.info.ID, "error", err)
+	}
+}

@@ -1,0 +1,170 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"caisson/sandbox"
+	"caisson/wrapper"
+)
+
+// running is a command under way: the backend of its record, and the goroutine
+// that drains its stream whatever the pace of any reader (D13).
+type running struct {
+	s      *Session
+	st     *stream
+	id     string // the wrapper's
+	exec   *sandbox.Exec
+	filter *wrapper.Filter
+	keeps  bool // its stdin is its caller's; else it is ours to close once we have all of its output (D27)
+
+	spoke    chan struct{} // closed at its first word that is not the engine's
+	done     chan struct{} // closed when the drain has ended
+	killed   atomic.Bool   // a stop of ours is on its way or was
+	closed   atomic.Bool   // the stream was cut by us
+	closeOne sync.Once
+
+	// The drain's alone, until done is closed.
+	head    []byte // the first raw output, while it may be the engine's refusal
+	ended   bool   // an end marker was seen: the wrapper has come to its end
+	let     bool   // its wrapper was let go
+	refusal error  // the engine did not start the command
+
+	stdin stdinPump
+}
+
+func newRunning(s *Session, st *stream, id string, keepsStdin bool) *running {
+	r := &running{
+		s: s, st: st, id: id, filter: wrapper.NewFilter(id), keeps: keepsStdin,
+		spoke: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.stdin.init(st)
+	return r
+}
+
+// run starts the goroutines. Close waits for them, and so does Provider.Close,
+// which cuts the stream.
+func (r *running) run() {
+	cut := context.AfterFunc(r.s.p.life, r.cut)
+	r.s.p.work.Go(func() {
+		defer cut()
+		r.drain()
+	})
+	if r.keeps {
+		r.s.p.work.Go(func() { r.stdin.run(r.done) })
+	}
+}
+
+// Stop signals the command (sandbox.Backend).
+func (r *running) Stop(ctx context.Context, sig sandbox.Signal) (sandbox.StopReport, error) {
+	if sig == sandbox.SignalKill {
+		r.killed.Store(true)
+	}
+	return r.s.stop(ctx, r.id, sig)
+}
+
+// WriteStdin sends p to the command (sandbox.Backend).
+func (r *running) WriteStdin(ctx context.Context, p []byte) (int, error) {
+	return r.stdin.write(ctx, r.done, p)
+}
+
+// CloseStdin ends the command's input, after what was written (sandbox.Backend).
+func (r *running) CloseStdin() error {
+	r.stdin.finish()
+	return nil
+}
+
+// Close cuts the stream and waits for the drain (sandbox.Backend).
+func (r *running) Close() {
+	r.cut()
+	<-r.done
+	r.stdin.wait(r.keeps)
+}
+
+func (r *running) cut() {
+	r.closeOne.Do(func() {
+		r.closed.Store(true)
+		r.st.close()
+	})
+}
+
+// side takes one of the two output streams from the engine's frames.
+type side struct {
+	r      *running
+	stream wrapper.Stream
+}
+
+func (o side) Write(p []byte) (int, error) {
+	o.r.take(o.stream, p)
+	return len(p), nil
+}
+
+// drain reads the stream to its end, and says what end that was.
+func (r *running) drain() {
+	defer close(r.done)
+	_, err := stdcopy.StdCopy(side{r, wrapper.Stdout}, side{r, wrapper.Stderr}, r.st.reader)
+	for _, s := range []wrapper.Stream{wrapper.Stdout, wrapper.Stderr} {
+		if rest := r.filter.Flush(s); len(rest) > 0 {
+			r.exec.Output(toSandbox(s), rest)
+		}
+	}
+	end := r.conclude(err)
+	r.st.close()
+	r.exec.StreamEnded(end)
+}
+
+// engineWords is how the engine begins its refusal to start a command, in place
+// of the command's output.
+var engineWords = []byte("OCI runtime exec failed")
+
+const headLimit = 2048
+
+func (r *running) take(s wrapper.Stream, p []byte) {
+	if s == wrapper.Stdout && len(r.head) < headLimit {
+		r.head = append(r.head, p[:min(len(p), headLimit-len(r.head))]...)
+	}
+	if len(r.head) == 0 || !bytes.HasPrefix(r.head, engineWords[:min(len(r.head), len(engineWords))]) {
+		r.speak()
+	}
+	content, events := r.filter.Feed(s, p)
+	if len(content) > 0 {
+		r.exec.Output(toSandbox(s), content)
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case wrapper.Exited:
+			r.exec.CommandExited(e.Code)
+		case wrapper.EndOfStream:
+			r.ended = true
+		case wrapper.Refused:
+			r.exec.Note("not_run", "nothing was run: "+oneLine(e.Reason, 300))
+		}
+	}
+	if !r.keeps && !r.let && r.filter.Complete() {
+		r.let = true
+		_ = r.st.closeWrite() // the wrapper ends without it, only later
+	}
+}
+
+func (r *running) speak() {
+	select {
+	case <-r.spoke:
+	default:
+		close(r.spoke)
+	}
+}
+
+func toSandbox(s wrapper.Stream) sandbox.Stream {
+	if s == wrapper.Stderr {
+		return sandbox.Stderr
+	}
+	return sandbox.Stdout
+}
+
+// endLimit bounds what is asked of the engine about a command's end.
+const endLimit = 10 * time.Second
