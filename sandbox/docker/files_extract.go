@@ -42,16 +42,13 @@ func (t fileTools) extract(ctx context.Context, dir string, archive io.Reader, l
 	_ = pr.Close() // frees the copier from a script that ended early
 	copyErr := <-copied
 
-	var sent errSent
+	var sent errSent // is no failure by itself: tar need not read to the last block
 	if copyErr != nil && !errors.As(copyErr, &sent) {
 		return nil, copyErr
 	}
 	if err != nil {
 		t.cleanExtract(ctx, id, at, err)
 		return nil, aboutEntry(err, dir)
-	}
-	if copyErr != nil {
-		return nil, errCut(opExtract).Because(copyErr)
 	}
 	for i := range plain.written {
 		plain.written[i].Path = path.Join(at.abs, plain.written[i].Path)

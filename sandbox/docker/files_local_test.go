@@ -26,13 +26,12 @@ type localShell struct {
 	wrapIn   func(io.Reader) io.Reader // what arrives of stdin
 	started  func(*os.Process)
 	runs     int
-	lastArgs []string
+	outBytes int // of the last run
 }
 
 func (l *localShell) pipe(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 	l.runs++
 	script := argv[2]
-	l.lastArgs = argv[4:]
 	if l.path != "" {
 		_, rest, _ := strings.Cut(script, "LC_ALL=C")
 		script = "PATH=" + l.path + "\nLC_ALL=C" + rest
@@ -81,7 +80,8 @@ func (l *localShell) runCommand(cmd *exec.Cmd, stdin io.Reader, stdout, stderr i
 	if l.cutOut > 0 {
 		source = io.LimitReader(out, int64(l.cutOut))
 	}
-	_, copyErr := io.Copy(stdout, source)
+	n, copyErr := io.Copy(stdout, source)
+	l.outBytes = int(n)
 	_ = out.Close()
 	_ = in.Close()
 	<-fed

@@ -48,7 +48,6 @@ cut() {
 	if has head; then
 		head -c "$most"
 	else
-		need dd
 		dd bs=512 count=$((most / 512)) 2>/dev/null
 	fi
 }
@@ -64,18 +63,15 @@ list() {
 	deep=
 	[ "$depth" = all ] || deep='-maxdepth 1'
 	if ! has find; then
-		[ "$depth" = one ] || fail missing find
-		need stat
 		set --
 		for f in ./* ./.[!.]* ./..?*; do
 			if [ -e "$f" ] || [ -h "$f" ]; then set -- "$@" "$f"; fi
 		done
 		[ $# -eq 0 ] || (eval "$batch")
-	elif gnu_find; then
+	elif [ -n "$gnu" ]; then
 		# shellcheck disable=SC2086 # nothing or two words
 		find . -mindepth 1 $deep -printf '%y %m %s %T@\0%P\0%l\0'
 	else
-		need stat
 		# shellcheck disable=SC2086 # nothing or two words
 		find . -mindepth 1 $deep -exec sh -c "$batch" sh {} +
 	fi
@@ -84,6 +80,15 @@ list() {
 anchor "$3"
 descend "$path"
 [ -r . ] || fail denied
+gnu=
+if gnu_find; then
+	gnu=1
+elif [ "$depth" = all ]; then
+	need find stat
+else
+	need stat
+fi
+has head || need dd
 printf 'L\n'
 list 2>/dev/null | cut
 printf '\n%s 0 -\n' "$id"
