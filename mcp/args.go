@@ -7,6 +7,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"caisson/internal/nearest"
 	"caisson/sandbox"
 )
 
@@ -81,7 +82,7 @@ func unknownArgument(path, name string, fields []field) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	return sandbox.Invalid(path+name, "unknown argument %s: did you mean %s?", show(path+name), path+nearest(name, names))
+	return sandbox.Invalid(path+name, "unknown argument %s: did you mean %s?", show(path+name), path+nearest.Of(name, names))
 }
 
 // parseJSON reads one JSON value into nil, bool, json.Number, string, []any and
