@@ -12,8 +12,17 @@ cache_dir() {
   printf '%s\n' "$dir"
 }
 
-# key_of FILE... hashes what an image is made from.
-key_of() { { uname -m && cat -- "$@"; } | sha256sum | cut -c1-16; }
+# key_of FUNCTION... [-- FILE...] hashes what an image is made from: the shell
+# functions that make it and the files that they read.
+key_of() {
+  local functions=()
+  while (($#)) && [[ $1 != -- ]]; do
+    functions+=("$1")
+    shift
+  done
+  { uname -m && echo "$SUITE" && declare -f "${functions[@]}" && cat -- "${@:2}" </dev/null; } |
+    sha256sum | cut -c1-16
+}
 
 # has_image TAG KEY says whether the engine's image of that name was made from KEY.
 has_image() {
@@ -53,7 +62,6 @@ debian_rootfs() {
     options+=(--aptopt="$line")
   done < <(apt-config dump | grep -Ei '^Acquire::(Check-|Retries|ForceIPv|https?::(Proxy|Ca))' || true)
   mmdebstrap --quiet --variant=minbase --mode=root ${include:+--include="$include"} "${options[@]}" \
-    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    --dpkgopt="$REPO/images/session/dpkg.cfg" \
     "$SUITE" "$file" ${CAISSON_DEBIAN_MIRROR:+"$CAISSON_DEBIAN_MIRROR"} >&2
 }
