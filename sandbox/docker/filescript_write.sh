@@ -164,19 +164,36 @@ place() {
 	eval "size_$i=\$size"
 }
 
+# append adds to a file that it has opened, after a look at what that is: the
+# name may have become a link since it was followed.
 append() {
-	if [ -h "./$name" ] || [ ! -f "./$name" ]; then fail changed; fi
-	if ! cat "./$tmp" >>"./$name"; then
-		if has truncate; then
-			truncate -s "$before" "./$name"
-		elif has dd; then
-			dd if=/dev/null of="./$name" bs=1 seek="$before" 2>/dev/null
-		else
-			fail partial
+	opened=
+	{
+		opened=1
+		[ -f /proc/self/fd/9 ] || fail changed
+		if [ -n "$bound" ]; then
+			at=$(readlink /proc/self/fd/9 && echo x) || fail errno
+			case ${at%"$nl"x} in
+			"$base"/*) ;;
+			*) fail escapes ;;
+			esac
 		fi
-		fail errno
-	fi
+		cat "./$tmp" >&9 || shorten
+	} 9>>"./$name"
+	[ -n "$opened" ] || fail errno
 	[ -z "$mode" ] || chmod "$mode" "./$name" || fail errno
+}
+
+# shorten takes back what did not fit.
+shorten() {
+	if has truncate; then
+		truncate -s "$before" /proc/self/fd/9
+	elif has dd; then
+		dd if=/dev/null of=/proc/self/fd/9 bs=1 seek="$before" 2>/dev/null
+	else
+		fail partial
+	fi
+	fail errno
 }
 
 # keep holds on to what one of several files replaces until all are in place.
