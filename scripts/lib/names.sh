@@ -28,6 +28,7 @@ engine_names() {
   ENGINE_LINK=cs$ENGINE_HASH # a link's name has 15 bytes at most
   ENGINE_CLIENT=$ENGINE_DIR/client
   ENGINE_LOG=$ENGINE_DIR/dockerd.log
+  ENGINE_HOST='' # its address where it is not an engine of this clone
   ENGINE_NET=''
   if [[ -r $ENGINE_DIR/subnet ]]; then
     ENGINE_NET=$(<"$ENGINE_DIR/subnet")
@@ -51,15 +52,35 @@ engine_env() {
   done
 }
 
+# engine_select NAME|FILE chooses an engine of this clone by its name, or any other
+# by the file of exports that points at it, and fails where it does not answer.
+engine_select() {
+  local found
+  if [[ $1 == */* ]]; then
+    [[ -r $1 ]] || die "no such file: $1"
+    # In a shell of its own: the file may export anything.
+    # shellcheck source=/dev/null
+    mapfile -t found < <(source "$1" && printf '%s\n' "$SANDBOX_DOCKER_HOST" "${SANDBOX_DOCKER_TLS_CERT_PATH%/*}")
+    ENGINE_NAME=$1 ENGINE_HOST=${found[0]} ENGINE_CLIENT=${found[1]}
+  else
+    engine_names "$1"
+  fi
+  engine_answers || die "engine '$1' does not answer; scripts/engine up starts one"
+}
+
 # engine_docker runs the docker client against the engine's mTLS address.
 engine_docker() {
-  DOCKER_HOST=tcp://$ENGINE_NET.2:2376 DOCKER_TLS_VERIFY=1 \
+  DOCKER_HOST=${ENGINE_HOST:-tcp://$ENGINE_NET.2:2376} DOCKER_TLS_VERIFY=1 \
     DOCKER_CERT_PATH=$ENGINE_CLIENT docker "$@"
 }
 
-# engine_healthy says whether the engine answers at its mTLS address within 5 s.
+# engine_answers says whether the engine answers at its mTLS address within 5 s.
+engine_answers() {
+  DOCKER_HOST=${ENGINE_HOST:-tcp://$ENGINE_NET.2:2376} DOCKER_TLS_VERIFY=1 \
+    DOCKER_CERT_PATH=$ENGINE_CLIENT timeout 5 docker version --format '{{.Server.Version}}' >/dev/null 2>&1
+}
+
+# engine_healthy says whether this clone's engine is up and answers.
 engine_healthy() {
-  [[ -n $ENGINE_NET && -r $ENGINE_DIR/env && -e $ENGINE_NETNS_PATH ]] || return 1
-  DOCKER_HOST=tcp://$ENGINE_NET.2:2376 DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=$ENGINE_CLIENT \
-    timeout 5 docker version --format '{{.Server.Version}}' >/dev/null 2>&1
+  [[ -n $ENGINE_NET && -r $ENGINE_DIR/env && -e $ENGINE_NETNS_PATH ]] && engine_answers
 }
