@@ -155,7 +155,7 @@ func (b *box) commandAs(uid int, argv ...string) *exec.Cmd {
 	as := strconv.Itoa(uid)
 	args := []string{"-t", strconv.Itoa(b.pid), "-p", "-m", "--"}
 	if uid != 0 {
-		args = append(args, "setpriv", "--reuid", as, "--regid", as, "--clear-groups",
+		args = append(args, "/usr/bin/setpriv", "--reuid", as, "--regid", as, "--clear-groups",
 			"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")
 	}
 	cmd := exec.Command("nsenter", append(args, argv...)...)

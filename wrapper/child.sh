@@ -25,9 +25,25 @@ mv "$1.pid.new" "$1.pid" || exit
 # after we can be found: neither can miss the other.
 trap - EXIT
 [ ! -e "$1.mark" ] || exit 137
+# Shells set these of their own accord.
+unset PWD OLDPWD SHLVL
+tai_k=
+command -v whence >/dev/null && tai_k=ksh
 PATH=$2
 shift 2
-case $1 in
+case $tai_k$1 in
+*/*) ;;
+ksh*)
+	# exec runs a builtin of the name there.
+	tai_l=$(whence -p -- "$1")
+	if [ -z "$tai_l" ]; then
+		echo "sh: $1: not found" >&9
+		exit 127
+	fi
+	tai_k=$1
+	shift
+	exec -a "$tai_k" "$tai_l" "$@" 2>&9 3<&- 6>&- 9>&-
+	;;
 -*)
 	# Some shells take such a name for an option of exec, others know no "--".
 	if (exec -- /bin/sh -c :); then exec -- "$@" 2>&9 3<&- 6>&- 9>&-; fi

@@ -76,19 +76,19 @@ func (f *Filter) Feed(s Stream, p []byte) (content []byte, events []Event) {
 	if len(p) == 0 {
 		return nil, nil
 	}
-	if len(d.held) == 0 && bytes.IndexByte(p, f.prefix[0]) < 0 {
+	buf := p
+	if len(d.held) > 0 {
+		buf = append(d.held, p...)
+	} else if f.next(p) == len(p) {
 		d.content = true
 		return p, nil
 	}
 	d.out = d.out[:0]
-	buf := append(d.held, p...)
 	if d.ended {
 		// More came, so that end was the command's own writing.
 		d.ended = false
-		if n := len(d.held); n > 0 {
-			d.emit(buf[:n])
-			buf = buf[n:]
-		}
+		d.emit(buf[:len(d.held)])
+		buf = buf[len(d.held):]
 	}
 	for len(buf) > 0 {
 		i := f.next(buf)
@@ -130,10 +130,10 @@ func (f *Filter) Feed(s Stream, p []byte) (content []byte, events []Event) {
 }
 
 // Flush returns what was held back of stream s when it ended. It is empty when the
-// stream ended with its marker.
+// stream ended with its marker, whole or cut.
 func (f *Filter) Flush(s Stream) []byte {
 	d := &f.streams[s]
-	if d.ended {
+	if d.ended || bytes.HasPrefix(d.held, f.prefix) {
 		return nil
 	}
 	held := d.held

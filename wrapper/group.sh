@@ -17,7 +17,7 @@ tai_is() {
 	tai_l=
 	read -r tai_l <$1/cmdline
 	case $tai_l in
-	*"tai_id='$tai_of'") tai_w=$1 tai_since=$tai_start ;;
+	*"tai_id='$tai_of'") tai_w=$1 tai_since=$tai_start tai_wgrp=$tai_pgrp ;;
 	*) return 1 ;;
 	esac
 }
@@ -36,26 +36,31 @@ tai_read() {
 	[0123456789] | [123456789][0123456789] | [12][0123456789][0123456789]) ;;
 	*) tai_code=-1 ;;
 	esac
+	[ $tai_code -le 255 ] || tai_code=-1
 }
 
-# tai_group: is tai_pid a group that is certainly the command's? Either the holder is
-# in it, or its leader is the wrapper's child; with the wrapper gone, its leader began
-# when it was recorded to. Where nothing was put down, the leader is looked for.
+# tai_group: is tai_pid a group that is certainly the command's? Either a process in it
+# has the wrapper's fifo for stdin, which the holder has, or its leader is the wrapper's
+# child. With the wrapper gone, its leader must have begun when it was recorded to.
+# Where what was put down leads nowhere, all processes are looked at.
 tai_group() {
-	if tai_number "$tai_pid"; then
-		if [ -z "$tai_w" ]; then
-			tai_stat $tai_pid && [ "$tai_start" = "$tai_born" ] && [ $tai_pgrp = $tai_pid ]
-			return
-		fi
-		if tai_number "$tai_hold" && [ /proc/$tai_hold/fd/0 -ef /proc/$$/fd/4 ] &&
-			tai_stat $tai_hold && [ $tai_pgrp = $tai_pid ]; then return 0; fi
+	if [ -z "$tai_w" ]; then
+		tai_number "$tai_pid" && tai_stat $tai_pid && [ "$tai_start" = "$tai_born" ] && [ $tai_pgrp = $tai_pid ]
+		return
 	fi
-	[ "$tai_w" ] || return 1
-	for tai_p in "/proc/$tai_pid" /proc/[0-9]*; do
-		if tai_stat "${tai_p#/proc/}" && [ $tai_ppid = ${tai_w#/proc/} ] && [ $tai_pgrp = ${tai_p#/proc/} ]; then
+	tai_number "$tai_hold" || tai_hold=
+	tai_number "$tai_pid" || tai_pid=
+	for tai_p in "/proc/$tai_hold" "/proc/$tai_pid" /proc/[0-9]*; do
+		if [ "$tai_p" != /proc/ ] && tai_member ${tai_p#/proc/}; then
 			tai_pid=$tai_pgrp
 			return 0
 		fi
 	done
 	return 1
+}
+# The wrapper and other stops have the fifo for stdin while they nap.
+tai_member() {
+	tai_stat $1 || return 1
+	if [ $tai_ppid = 0 ] || [ $tai_pgrp = $tai_wgrp ] || ! tai_number $tai_pgrp; then return 1; fi
+	[ /proc/$1/fd/0 -ef /proc/$$/fd/4 ] || { [ $tai_ppid = ${tai_w#/proc/} ] && [ $tai_pgrp = $1 ]; }
 }

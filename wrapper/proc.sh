@@ -89,13 +89,32 @@ tai_scan() {
 	return 1
 }
 
-# tai_lost OUT1 OUT2 START: tai_scan for a wrapper that is gone, of whose pipes only
-# the names are left to compare with. Costs a fork.
-tai_lost() {
-	case $(ls -l /proc/[0-9]*/fd) in
-	*"$1"* | *"$2"*) return 0 ;;
+# tai_record FILE: reads a .out, into tai_x and tai_y the names of the pipes, into tai_z
+# and tai_since the wrapper's pid and start. Fails when it is not as we write it.
+tai_record() {
+	tai_x='' tai_y='' tai_z='' tai_since=''
+	{
+		read -r tai_x
+		read -r tai_y
+		read -r tai_z tai_since
+	} <"$1"
+	case $tai_z-$tai_since in
+	-* | *- | *[!0123456789-]*) return 1 ;;
 	esac
-	tai_a=/ tai_b=/ tai_since=$3
+	case $tai_x+$tai_y in
+	'pipe:['*']+pipe:['*']') ;;
+	*) return 1 ;;
+	esac
+}
+
+# tai_lost: tai_scan for the wrapper of the record that was read, which is gone, so that
+# only the names of its pipes are left to compare with: tai_ls is the text of an
+# "ls -l /proc/[0-9]*/fd".
+tai_lost() {
+	case $tai_ls in
+	*"$tai_x"* | *"$tai_y"*) return 0 ;;
+	esac
+	tai_a=/ tai_b=/
 	tai_scan
 }
 

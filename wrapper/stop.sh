@@ -40,14 +40,7 @@ if [ $tai_sig = KILL ]; then
 fi
 
 tai_x='' tai_y='' tai_z='' tai_since=''
-if [ -f $tai_f.out ]; then
-	{
-		read -r tai_x
-		read -r tai_y
-		read -r tai_z tai_since
-	} <$tai_f.out
-fi
-tai_number "$tai_since" || tai_x=
+if [ -f $tai_f.out ]; then tai_record $tai_f.out || tai_x=; fi
 if ! tai_number "$tai_z" || ! tai_is /proc/$tai_z; then
 	for tai_p in /proc/[0-9]*; do
 		if [ -p $tai_p/fd/4 ] && tai_is $tai_p; then break; fi
@@ -102,7 +95,8 @@ while :; do
 		if [ $tai_got = 0 ] && tai_stat ${tai_h#/proc/} && [ $tai_ppid != ${tai_w#/proc/} ] &&
 			{ [ $tai_found = 0 ] || [ $tai_pgrp != "$tai_pid" ]; }; then tai_t=$tai_end; fi
 	elif [ "$tai_x" ]; then
-		tai_lost "$tai_x" "$tai_y" $tai_since
+		tai_ls=$(ls -l /proc/[0-9]*/fd)
+		tai_lost
 		tai_got=$?
 		tai_i=$((tai_i + 1))
 		if [ $tai_found = 0 ] || [ $tai_i -gt 5 ]; then tai_t=$tai_end; fi

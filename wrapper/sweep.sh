@@ -3,36 +3,28 @@
 
 # tai_gone FILE: is the wrapper of this .out gone, and its output held by none?
 tai_gone() {
-	tai_x='' tai_y='' tai_z='' tai_since=''
-	{
-		read -r tai_x
-		read -r tai_y
-		read -r tai_z tai_since
-	} <$1
-	case $tai_z-$tai_since in
-	-* | *- | *[!0123456789-]*) return 0 ;;
-	esac
+	tai_record $1 || return 0
 	if tai_stat $tai_z && [ "$tai_start" = "$tai_since" ]; then return 1; fi
-	tai_lost "$tai_x" "$tai_y" $tai_since
+	[ "$tai_ls" ] || tai_ls=$(ls -l /proc/[0-9]*/fd)
+	tai_lost
 	[ $? = 1 ]
 }
 
-# tai_late FILE: is this marker young enough for a late wrapper to look for it?
+# tai_late FILE: is this marker young enough for a late wrapper to look for it? It holds
+# the seconds of /proc/uptime at which it was made.
 tai_late() {
 	tai_z=''
 	read -r tai_z <$1
 	read -r tai_l tai_y </proc/uptime
-	case $tai_z in
-	'' | *[!0123456789]*) return 1 ;;
-	esac
-	[ $((${tai_l%.*} - tai_z)) -lt 600 ]
+	tai_l=${tai_l%.*}
+	[ "$tai_z" -le $tai_l ] && [ "$tai_z" -gt $((tai_l - 600)) ]
 }
 
 # tai_sweep removes what nothing holds any more, and refuses to run the command when
 # something cannot be read or removed. A name that is no plain file was planted and is
 # never opened: a fifo would hang us.
 tai_sweep() {
-	tai_old=
+	tai_old='' tai_ls=''
 	for tai_q in /tmp/tai-exec.*.out /tmp/tai-exec.*.mark; do
 		tai_i=${tai_q#/tmp/tai-exec.}
 		tai_i=${tai_i%.*}
@@ -60,5 +52,9 @@ tai_sweep() {
 		esac
 		tai_old="$tai_old $tai_q"
 	done
-	[ -z "$tai_old" ] || rm -f $tai_old || tai_refuse "cannot remove$tai_old"
+	if [ "$tai_old" ] && ! rm -f $tai_old; then
+		for tai_q in $tai_old; do
+			[ ! -e $tai_q ] || tai_refuse "cannot remove $tai_q"
+		done
+	fi
 }
