@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"caisson/internal/nearest"
@@ -82,7 +83,36 @@ func unknownArgument(path, name string, fields []field) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	return sandbox.Invalid(path+name, "unknown argument %s: did you mean %s?", show(path+name), path+nearest.Of(name, names))
+	return sandbox.Invalid(path+name, "unknown argument %s: did you mean %s?", show(path+name), path+meant(name, names))
+}
+
+// meant is the argument that was most likely meant: one that the name given
+// shortens (cmd, timeout), else the one that is spelled most alike.
+func meant(name string, names []string) string {
+	for _, candidate := range names {
+		if shortens(bareLetters(name), bareLetters(candidate)) {
+			return candidate
+		}
+	}
+	return nearest.Of(name, names)
+}
+
+// shortens says whether name is left when letters, but not the first, are taken
+// out of full.
+func shortens(name, full string) bool {
+	if len(name) < 3 || name[0] != full[0] {
+		return false
+	}
+	for i := 0; i < len(full) && name != ""; i++ {
+		if full[i] == name[0] {
+			name = name[1:]
+		}
+	}
+	return name == ""
+}
+
+func bareLetters(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
 // parseJSON reads one JSON value into nil, bool, json.Number, string, []any and
