@@ -56,7 +56,7 @@ spawn() {
 
 daemon_start() {
   local containerd dockerd
-  mkdir -p "$(cgroup_main)/engine" /run/containerd /run/docker /etc/docker
+  mkdir -p "$(cgroup_main)/engine"
   # A killed daemon leaves its pid file, and the number may be another's by now.
   rm -f "$ENGINE_PIDFILE" "$ENGINE_SOCKET" "$ENGINE_CONTAINERD"
   containerd=$(spawn unshare --mount --propagation private -- \

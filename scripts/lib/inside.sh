@@ -9,6 +9,7 @@ shift 2
 # overlay SOURCE TARGET mounts once: a daemon started again joins the namespace as it is.
 overlay() {
   local target
+  [[ ! -d $1 ]] || mkdir -p "$2"
   target=$(readlink -f "$2") || return 0
   if [[ -e $target ]] && ! grep -qF " $target " /proc/self/mounts; then
     mount --bind "$1" "$target"
