@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,6 +32,18 @@ func (f Faults) Error() string {
 
 func (f *Faults) add(name, format string, args ...any) {
 	*f = append(*f, Fault{Name: name, Text: fmt.Sprintf(format, args...)})
+}
+
+// With returns the faults and one more, in the order of the table: one that only
+// the use of a value could find. A variable that has a fault already is not
+// reported twice. Text may begin with the variable's name.
+func (f Faults) With(name, text string) Faults {
+	if f.has(name) {
+		return f
+	}
+	all := append(slices.Clone(f), Fault{Name: name, Text: strings.TrimPrefix(text, name+" ")})
+	order(all)
+	return all
 }
 
 // has says whether the variable has a fault already, so that one wrong value

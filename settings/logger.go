@@ -32,7 +32,11 @@ func NoColor() bool { return os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") ==
 
 // IsTerminal says whether w is a terminal. The null device is a character
 // device too, and is where services have their streams.
+// What stands in front of a stream can say so itself, by a method IsTerminal.
 func IsTerminal(w any) bool {
+	if front, ok := w.(interface{ IsTerminal() bool }); ok {
+		return front.IsTerminal()
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

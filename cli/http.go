@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Bounds of the HTTP server. There is none on writing: a result or a stream may
+// take as long as its command, and a deadline would cut it in silence.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+	// drainLimit is how long calls may take to end once they have been
+	// cancelled: as long as a stop may (STP-12), and a moment more.
+	drainLimit = 6 * time.Second
+)
+
+// serveHTTP listens first and says where, so that whoever asked for port 0
+// learns which it is, then serves until ctx ends.
+func (v *serving) serveHTTP(ctx context.Context) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", v.settings.MCP.Addr)
+	if err != nil {
+		return fmt.Errorf("listen on SANDBOX_MCP_ADDR: %w", err)
+	}
+	web := &http.Server{
+		Handler:           v.server.Handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+	}
+	_, _ = fmt.Fprintf(v.stderr, "caisson: listening on http://%s (/mcp, /sse)\n", listener.Addr())
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = v.drain(ctx, web)
+		<-ended // http.ErrServerClosed, once Shutdown or Close has begun
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain takes no more connections, ends the calls and streams there are, and
+// gives their answers a moment to leave.
+func (v *serving) drain(ctx context.Context, web *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	down := make(chan error, 1)
+	go func() { down <- web.Shutdown(ctx) }()
+	err := v.server.Close(ctx)
+	if <-down != nil {
+		_ = web.Close() // whoever has not read its answer by now does not get it
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"caisson/mcp"
+	"caisson/sandbox"
+	"caisson/settings"
+)
+
+// shutdownLimit bounds the tidying up when a server ends: calls are cancelled
+// and sessions destroyed, all side by side.
+const shutdownLimit = 20 * time.Second
+
+func (p Process) serveCommand() *cobra.Command {
+	var transport, addr string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP over stdio or HTTP",
+		Long: "Serve MCP over stdio (the default), or over HTTP: Streamable HTTP on /mcp, SSE on /sse and /message, health on /healthz and /readyz.\n" +
+			"The first SIGINT or SIGTERM ends it gracefully, the second at once. On stdio it ends with its standard input.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			environ := p.Environ
+			for flag, setting := range map[string]string{"transport": "TRANSPORT=" + transport, "addr": "ADDR=" + addr} {
+				if cmd.Flags().Changed(flag) {
+					environ = append(environ[:len(environ):len(environ)], settings.MCPPrefix+setting)
+				}
+			}
+			return p.serve(cmd.Context(), environ)
+		},
+	}
+	cmd.Flags().StringVar(&transport, "transport", "", "stdio or http, over SANDBOX_MCP_TRANSPORT")
+	cmd.Flags().StringVar(&addr, "addr", "", "host:port that http listens on, over SANDBOX_MCP_ADDR")
+	return cmd
+}
+
+// serving is one running server.
+type serving struct {
+	settings settings.Settings
+	log      *slog.Logger
+	stderr   io.Writer
+	parts    engineParts
+	manager  *sandbox.Manager // nil when a setting is wrong
+	server   *mcp.Server
+}
+
+// serve runs a server until its client, a signal or ctx ends it.
+//
+// Wrong settings end an http server before it listens. A stdio server starts
+// with them and gives them as the answer to every call: a client shows its user
+// a failed tool, and rarely a failed start.
+func (p Process) serve(ctx context.Context, environ []string) error {
+	s, err := settings.Load(environ)
+	var faults settings.Faults
+	if err != nil && !errors.As(err, &faults) {
+		return err
+	}
+	out := newStderr(p.Stderr, func(w io.Writer, lines int) {
+		settings.NewLogger(w, s.MCP).Warn("log lines were dropped: nobody reads standard error", "lines", lines)
+	})
+	defer out.close()
+	log := settings.NewLogger(out, s.MCP)
+	for _, warning := range s.Warnings {
+		log.Warn(warning)
+	}
+	v := &serving{settings: s, log: log, stderr: out}
+	v.parts, err = prepare(s, faults, log)
+	switch {
+	case err == nil:
+		v.manager = v.parts.manage(s, log)
+		v.warn()
+	case s.MCP.Transport != "stdio" || !errors.As(err, &faults):
+		return err
+	default:
+		printFaults(out, faults)
+		err = setupError(faults)
+	}
+	v.server = v.newServer(err)
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	if s.MCP.Transport == "http" {
+		err = v.serveHTTP(ctx)
+	} else {
+		err = v.serveStdio(ctx, p.Stdin, p.Stdout)
+	}
+	return errors.Join(err, v.end(ctx))
+}
+
+// warn says what an operator has switched off.
+func (v *serving) warn() {
+	if !v.settings.Docker.TLSVerify {
+		v.log.Warn("SANDBOX_DOCKER_TLS_VERIFY is false: the engine is not shown a client certificate, and tcp:// and http:// hosts are dialled without TLS")
+	}
+}
+
+func (v *serving) newServer(setup error) *mcp.Server {
+	o := mcp.Options{
+		Manager: v.manager, Owner: v.settings.MCP.Owner, Version: readBuild().version, Log: v.log, SetupError: setup,
+		AllowedOrigins: v.settings.MCP.AllowedOrigins, MaxBody: v.settings.MCP.MaxBodyMB << 20,
+	}
+	if v.manager != nil {
+		o.Ready = v.manager.Ping
+	}
+	return mcp.New(o)
+}
+
+// setupError is what a client's user reads: the faults and the mend.
+func setupError(faults settings.Faults) error {
+	return fmt.Errorf("%s\n%w\nSet them in the environment that this server is started with (the env of its entry in the client's configuration) and start it again. `caisson doctor` checks them",
+		faultHead(faults), faults)
+}
+
+// untilSignal ends the context at the first SIGINT or SIGTERM. From then on they
+// have their default effect again, so that a second one ends the process at
+// once. A client that has gone breaks our pipes; without a handler for SIGPIPE
+// the first line written then would end the process before it had tidied up.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// serveStdio serves the one client that started us, until it closes our
+// standard input or ctx ends.
+func (v *serving) serveStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := v.server.ServeStdio(ctx, in, out)
+	if ctx.Err() != nil {
+		err = nil // a signal ended it, as it should
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	return errors.Join(err, v.server.Close(ctx))
+}
+
+// end destroys what sessions there are. It runs when ctx is over, so on a clock
+// of its own.
+func (v *serving) end(ctx context.Context) error {
+	if v.manager == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer cancel()
+	if err := errors.Join(v.manager.Close(ctx), v.parts.provider.Close()); err != nil {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}
