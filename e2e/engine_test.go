@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,8 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
-	"github.com/docker/go-connections/tlsconfig"
+
+	"caisson/e2e/internal/rawengine"
 )
 
 // engine is the tests' own look at the engine, past the program under test.
@@ -41,17 +41,8 @@ func connectEngine(vars []string, run string) (*engine, error) {
 		name, value, _ := strings.Cut(v, "=")
 		e.vars[name] = value
 	}
-	tls, err := tlsconfig.Client(tlsconfig.Options{
-		CAFile:   e.vars["SANDBOX_DOCKER_TLS_CA_PATH"],
-		CertFile: e.vars["SANDBOX_DOCKER_TLS_CERT_PATH"], KeyFile: e.vars["SANDBOX_DOCKER_TLS_KEY_PATH"], ExclusiveRootPools: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	e.api, err = client.NewClientWithOpts(
-		client.WithHTTPClient(&http.Client{Transport: &http.Transport{TLSClientConfig: tls}}),
-		client.WithHost(e.vars["SANDBOX_DOCKER_HOST"]), client.WithAPIVersionNegotiation())
-	if err != nil {
+	var err error
+	if e.api, err = rawengine.Connect(vars); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // ends with close

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+
+	"caisson/e2e/internal/rawengine"
+)
+
+// The ways that are compared.
+const (
+	viaEngine = "engine"
+	viaStdio  = "stdio"
+	viaHTTP   = "HTTP"
+)
+
+// The things that are measured, in the order of the page.
+const (
+	create   = "make a session: create and start"
+	noop     = "run `true` and learn its exit code"
+	upload   = "upload 1 MiB"
+	download = "download 1 MiB"
+)
+
+const (
+	fileName = "bench.bin"
+	fileSize = 1 << 20
+	often    = 5 // execs and file transfers in each round
+)
+
+// bench is one run.
+type bench struct {
+	raw     *raw
+	ours    map[string]*ours // by way
+	samples map[string]map[string][]time.Duration
+	engine  string
+	data    []byte
+	base64  string
+}
+
+func open(ctx context.Context, o options) (*bench, error) {
+	b := &bench{raw: &raw{}, ours: map[string]*ours{}, samples: map[string]map[string][]time.Duration{}, data: make([]byte, fileSize)}
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b.data)
+	b.base64 = base64.StdEncoding.EncodeToString(b.data)
+	var err error
+	if b.raw.api, err = rawengine.Connect(o.environ); err != nil {
+		return nil, err
+	}
+	version, err := b.raw.api.ServerVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.engine = version.Version
+	if b.ours[viaStdio], err = dial(ctx, transport.NewStdioWithOptions(o.program, o.environ, []string{"serve"})); err != nil {
+		return nil, fmt.Errorf("over stdio: %w", err)
+	}
+	if o.url != "" {
+		link, err := transport.NewStreamableHTTP(o.url + "/mcp")
+		if err == nil {
+			b.ours[viaHTTP], err = dial(ctx, link)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("over HTTP: %w", err), b.close(ctx))
+		}
+	}
+	if err := b.raw.like(ctx, b.ours[viaStdio].session); err != nil {
+		return nil, errors.Join(err, b.close(ctx))
+	}
+	return b, nil
+}
+
+// close removes all that was made. The run may have been interrupted, so it has
+// a clock of its own.
+func (b *bench) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var all []error
+	for _, o := range b.ours {
+		all = append(all, o.remove(ctx, o.session), o.Close())
+	}
+	if b.raw.box != "" {
+		all = append(all, b.raw.remove(ctx, b.raw.box))
+	}
+	return errors.Join(append(all, b.raw.api.Close())...)
+}
+
+// sample times one thing done one way.
+func (b *bench) sample(what, way string, do func() error) error {
+	began := time.Now()
+	if err := do(); err != nil {
+		return fmt.Errorf("%s, %s: %w", what, way, err)
+	}
+	took := time.Since(began)
+	if b.samples[what] == nil {
+		b.samples[what] = map[string][]time.Duration{}
+	}
+	b.samples[what][way] = append(b.samples[what][way], took)
+	return nil
+}
+
+// measure does everything in turns. A first round warms caches and is dropped.
+func (b *bench) measure(ctx context.Context, out io.Writer, rounds int) error {
+	for round := range rounds + 1 {
+		if err := b.creates(ctx); err != nil {
+			return err
+		}
+		for range often {
+			if err := errors.Join(b.execs(ctx), b.files(ctx)); err != nil {
+				return err
+			}
+		}
+		if round == 0 {
+			clear(b.samples)
+		}
+		if round%10 == 0 {
+			_, _ = fmt.Fprintf(out, "round %d of %d\n", round, rounds)
+		}
+	}
+	return nil
+}
+
+func (b *bench) creates(ctx context.Context) error {
+	var id string
+	err := b.sample(create, viaEngine, func() (err error) { id, err = b.raw.create(ctx); return err })
+	if err == nil {
+		err = b.raw.remove(ctx, id)
+	}
+	for way, o := range b.ours {
+		if err != nil {
+			return err
+		}
+		err = b.sample(create, way, func() (err error) { id, err = o.create(ctx); return err })
+		if err == nil {
+			err = o.remove(ctx, id)
+		}
+	}
+	return err
+}
+
+func (b *bench) execs(ctx context.Context) error {
+	err := b.sample(noop, viaEngine, func() error { return b.raw.exec(ctx) })
+	for way, o := range b.ours {
+		if err == nil {
+			err = b.sample(noop, way, func() error { return o.exec(ctx) })
+		}
+	}
+	return err
+}
+
+func (b *bench) files(ctx context.Context) error {
+	err := b.sample(upload, viaEngine, func() error { return b.raw.put(ctx, fileName, b.data) })
+	if err == nil {
+		err = b.sample(download, viaEngine, func() error { return b.raw.get(ctx, fileName) })
+	}
+	for way, o := range b.ours {
+		if err == nil {
+			err = b.sample(upload, way, func() error { return o.put(ctx, fileName, b.base64) })
+		}
+		if err == nil {
+			err = b.sample(download, way, func() error { return o.get(ctx, fileName, fileSize) })
+		}
+	}
+	return err
+}
