@@ -35,6 +35,10 @@ func (s source) imports() []string {
 	return paths
 }
 
+// fromOutside says whether the file belongs to programs that test the binary and
+// ship with nothing.
+func (s source) fromOutside() bool { return s.pkg == "e2e" || strings.HasPrefix(s.pkg, "e2e/") }
+
 // line is where a node stands.
 func (s source) line(p token.Pos) int { return s.fset.Position(p).Line }
 
