@@ -168,9 +168,7 @@ func (a *actor) session(spec args) string {
 	if spec == nil {
 		spec = args{}
 	}
-	made := into[struct {
-		SessionID string `json:"session_id"`
-	}](a.t, a.ok("session_create", spec))
+	made := into[struct{ Session listed }](a.t, a.ok("session_create", spec)).Session
 	a.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own is over
 		defer cancel()

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,11 +15,9 @@ func (w *wire) rounds(ctx context.Context, t *testing.T) {
 	t.Helper()
 	a := &actor{t: t, conn: w}
 	made := a.do("session_create", args{})
-	var session struct {
-		SessionID string `json:"session_id"`
-	}
-	_ = json.Unmarshal(made.Structured, &session)
-	id := session.SessionID
+	var session struct{ Session listed }
+	_ = unmarshal(made, &session)
+	id := session.Session.SessionID
 	x := execOut{}
 	_ = unmarshal(a.do("exec", args{"session_id": id, "command": "printf 'a\\033[1mb\\r\\n'; echo e >&2; cat", "stdin_open": true, "wait_seconds": 0}), &x)
 	for _, c := range []struct {

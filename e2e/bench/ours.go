@@ -59,7 +59,8 @@ func (o *ours) create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, _ := made["session_id"].(string)
+	session, _ := made["session"].(map[string]any)
+	id, _ := session["session_id"].(string)
 	return id, nil
 }
 
