@@ -9,13 +9,27 @@ skeleton() {
   printf 'root:x:0:\nnogroup:x:65534:\n' >"$1/etc/group"
 }
 
+# static_busybox FILE copies the static build, without replacing a dynamic one that
+# the host has (a plain Debian does).
+static_busybox() {
+  local unpacked
+  need busybox:busybox-static
+  if ! ldd "$(command -v busybox)" >/dev/null 2>&1; then
+    cp "$(command -v busybox)" "$1"
+    return
+  fi
+  unpacked=$(mktemp -d)
+  (cd "$unpacked" && apt_quiet download busybox-static >&2 && dpkg-deb -x ./*.deb .)
+  cp "$unpacked/bin/busybox" "$1"
+  rm -rf "$unpacked"
+}
+
 # busybox_tree DIR has every applet.
 busybox_tree() {
   local applet
-  need busybox:busybox-static
   skeleton "$1"
-  cp "$(command -v busybox)" "$1/bin/busybox"
-  busybox --list | while read -r applet; do
+  static_busybox "$1/bin/busybox"
+  "$1/bin/busybox" --list | while read -r applet; do
     [[ $applet == busybox ]] || ln -s busybox "$1/bin/$applet"
   done
 }
@@ -25,7 +39,7 @@ busybox_tree() {
 contract_tree() {
   local dir=$1 command library
   shift
-  need busybox:busybox-static dash:dash
+  need dash:dash
   skeleton "$dir"
   for command in "$@"; do
     case $command in
@@ -35,7 +49,7 @@ contract_tree() {
       if [[ -e $dir/bin/.first ]]; then
         ln "$dir/bin/.first" "$dir/bin/$command"
       else
-        cp "$(command -v busybox)" "$dir/bin/$command"
+        static_busybox "$dir/bin/$command"
         ln "$dir/bin/$command" "$dir/bin/.first"
       fi
       ;;

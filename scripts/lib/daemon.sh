@@ -13,6 +13,8 @@ version = 2
 root = "$ENGINE_DIR/data/containerd"
 state = "$ENGINE_RUN/containerd"
 disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]
+[debug]
+  level = "warn"
 [grpc]
   address = "$ENGINE_CONTAINERD"
 TOML
