@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var listening = regexp.MustCompile(`listening on (http://\S+)`)
@@ -115,5 +117,65 @@ func TestAPortInUseIsAFailureOfTheRun(t *testing.T) {
 	_, p := run(t, []string{deadEngine, "SANDBOX_MCP_ADDR=" + listener.Addr().String()}, "serve", "--transport=http")
 	if p.status != exitFailed || !strings.Contains(p.stderr.String(), "SANDBOX_MCP_ADDR") {
 		t.Errorf("status %d: %s", p.status, p.stderr)
+	}
+}
+
+// stuck opens a connection whose request never arrives whole.
+func stuck(t *testing.T, url string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	// The server asks for the body once it has begun with the request.
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("the server says %q: %v", line, err)
+	}
+}
+
+// draining waits until the server takes no more connections.
+func draining(t *testing.T, url string) {
+	t.Helper()
+	var dialer net.Dialer
+	for ctx := soon(t); ; {
+		conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(url, "http://"))
+		if ctx.Err() != nil {
+			t.Fatal("the server still takes connections")
+		}
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func TestAttackT74_TheFirstSignalDrainsWithinItsLimit(t *testing.T) {
+	t.Parallel()
+	p, url := serveHTTP(t)
+	stuck(t, url)
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	draining(t, url)
+	if status := p.end(); status != exitOK || time.Since(began) > drainLimit+quick {
+		t.Errorf("status %d after %v: %s", status, time.Since(began), p.stderr)
+	}
+}
+
+func TestAttackT74_TheSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	p, url := serveHTTP(t)
+	stuck(t, url)
+	p.signal(syscall.SIGTERM)
+	draining(t, url)
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	p.end()
+	if state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || state.Signal() != syscall.SIGTERM || time.Since(began) > quick {
+		t.Errorf("%v after %v", p.cmd.ProcessState, time.Since(began))
 	}
 }

@@ -21,9 +21,17 @@ func NewLogger(w io.Writer, s MCP) *slog.Logger {
 	}
 	terminal := IsTerminal(w)
 	if s.LogFormat == "json" || s.LogFormat != "text" && !terminal {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
 	}
 	return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal || NoColor()}))
+}
+
+// readable spells durations out: JSON would have them as bare nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String())
+	}
+	return a
 }
 
 // NoColor says whether the environment asks for output without colours, by the

@@ -6,18 +6,20 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"caisson/settings"
 )
 
 func TestLoggerWritesJSONWhereNobodyReads(t *testing.T) {
 	var out bytes.Buffer
-	settings.NewLogger(&out, load(t).MCP).Info("hello", "n", 1)
+	settings.NewLogger(&out, load(t).MCP).Info("hello", "n", 1, "took", 1500*time.Millisecond)
 	var line struct {
-		Msg string `json:"msg"`
-		N   int    `json:"n"`
+		Msg  string `json:"msg"`
+		N    int    `json:"n"`
+		Took string `json:"took"`
 	}
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Msg != "hello" || line.N != 1 {
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Msg != "hello" || line.N != 1 || line.Took != "1.5s" {
 		t.Errorf("log line %q: %v", out.String(), err)
 	}
 }
