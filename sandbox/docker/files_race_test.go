@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -94,5 +96,52 @@ func TestAttackT41_SwappedLinksLeadNowhere(t *testing.T) {
 			}
 			return err
 		}))
+	})
+}
+
+// meanwhile does something when all of the content has arrived, and before the
+// script has seen that it has.
+type meanwhile struct {
+	r  io.Reader
+	do func()
+}
+
+func (m meanwhile) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if errors.Is(err, io.EOF) {
+		m.do()
+	}
+	return n, err
+}
+
+// The same race, at the moment that matters most.
+func TestAttackT41_NameSwappedDuringAWrite(t *testing.T) {
+	inEachShell(t, func(b *bench) {
+		b.must(os.Mkdir(b.at("../outside"), 0o777))
+		b.must(os.Chmod(b.at("../outside"), 0o777))
+		b.put("../secret", "outside", 0o666)
+		for target, w := range map[string]sandbox.FileWrite{
+			"../outside": {Path: "f", Content: []byte("inside")},
+			"../secret":  {Path: "f", Content: []byte("inside"), Append: true},
+		} {
+			b.put("f", "inside", 0o644)
+			b.shell.wrapIn = func(r io.Reader) io.Reader {
+				return meanwhile{r, func() {
+					b.waitStaged(".")
+					b.must(os.Remove(b.at("f")))
+					b.link(target, "f")
+				}}
+			}
+			_, err := b.write(w)
+			if w.Append && err == nil {
+				b.Error("appended to what the name became")
+			}
+			b.want("../secret", "outside")
+			if left, err := os.ReadDir(b.at("../outside")); err != nil || len(left) > 0 {
+				b.Errorf("outside: %v, %v", left, err)
+			}
+			b.must(os.Remove(b.at("f")))
+		}
+		b.wantNothingLeft()
 	})
 }

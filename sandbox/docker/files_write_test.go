@@ -258,6 +258,30 @@ func TestD19_CutUploadLeavesWhatWasThere(t *testing.T) {
 	})
 }
 
+func TestD19_CutUploadIsSeenWithoutSums(t *testing.T) {
+	b := newBench(t, localShells["dash"])
+	b.without("sha256sum")
+	b.shell.wrapIn = func(r io.Reader) io.Reader { return io.LimitReader(r, 70_000) }
+	_, err := b.write(fileOf("f", string(noise(100_000))))
+	wantKind(t, err, sandbox.KindUnavailable)
+	b.wantGone("f")
+}
+
+// The first of several is in place when the second cannot be put there.
+func TestD19_SeveralFilesGoBackTogether(t *testing.T) {
+	b := newBench(t, localShells["dash"])
+	b.without("mv")
+	mv := "#!/bin/sh\ncase $* in *./third) echo 'mv: No space left on device' >&2; exit 1 ;; esac\nexec /bin/mv \"$@\"\n"
+	b.must(os.WriteFile(filepath.Join(b.shell.path, "mv"), []byte(mv), 0o755))
+	b.put("first", "old", 0o600)
+	_, err := b.write(fileOf("first", "new"), fileOf("d/second", "new"), fileOf("third", "new"))
+	wantKind(t, err, sandbox.KindNoSpace)
+	b.want("first", "old")
+	b.wantGone("d")
+	b.wantGone("third")
+	b.wantNothingLeft()
+}
+
 // A script that is killed cannot clean: another exec does.
 func TestD19_KilledUploadLeavesNothing(t *testing.T) {
 	inEachShell(t, func(b *bench) {
@@ -269,11 +293,7 @@ func TestD19_KilledUploadLeavesNothing(t *testing.T) {
 			b.Cleanup(func() { <-dead })
 			go func() {
 				defer close(dead)
-				for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-					if found, _ := filepath.Glob(b.at("d/.caisson-*")); len(found) > 0 {
-						break
-					}
-				}
+				b.waitStaged("d")
 				_ = p.Kill()
 			}()
 		}
@@ -282,6 +302,17 @@ func TestD19_KilledUploadLeavesNothing(t *testing.T) {
 		b.want("d/f", "old")
 		b.wantNothingLeft()
 	})
+}
+
+// waitStaged waits until a transfer has begun to stage a file in a directory.
+func (b *bench) waitStaged(dir string) {
+	b.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if found, _ := filepath.Glob(b.at(dir + "/.caisson-*")); len(found) > 0 {
+			return
+		}
+	}
+	b.Error("nothing is staged")
 }
 
 // until gives nothing until it is closed.
