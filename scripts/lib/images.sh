@@ -45,9 +45,13 @@ cached() {
     find "$(cache_dir)" -maxdepth 1 -name "${stem##*/}-*.tar.zst" -delete
     mv "$file.$$" "$file"
   fi
+  prune_replaced
   has_image "$tag" "$key" || die "$tag is not what was built"
   say "$tag $how in $((SECONDS - start)) s, $(image_mb "$tag") MB"
 }
+
+# prune_replaced removes earlier builds that no container uses.
+prune_replaced() { engine_docker image prune -f --filter label=caisson.image.key >/dev/null; }
 
 image_mb() { echo $(($(engine_docker image inspect --format '{{.Size}}' "$1") / 1000000)); }
 
