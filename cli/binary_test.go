@@ -52,6 +52,7 @@ type program struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
+	pipe   *os.File // below stdout
 	stderr *buffer
 	ended  chan struct{}
 	status int
@@ -97,7 +98,7 @@ func start(t *testing.T, environ []string, args ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd.Stdout, p.stdout = write, bufio.NewReaderSize(read, 1<<20)
+	p.cmd.Stdout, p.pipe, p.stdout = write, read, bufio.NewReaderSize(read, 1<<20)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -164,10 +165,18 @@ func TestBugMT03_StandardOutputIsProtocolOnlyAndStandardErrorMayFill(t *testing.
 	p.call("ping", map[string]any{})
 }
 
-func TestAClientThatVanishesDoesNotKillTheServerMidway(t *testing.T) {
+// A client that is killed breaks both pipes. The first line that the server
+// writes then must not end it before it has tidied up.
+func TestBugLC01_ABrokenPipeDoesNotEndTheServerHalfWay(t *testing.T) {
 	p := start(t, []string{deadEngine, "SANDBOX_MCP_LOG_LEVEL=debug"}, "serve")
 	p.initialize()
-	_, _ = p.stdin.Write([]byte(`{"jsonrpc":"2.0","id":99,"method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":100,"method":"tools/list"}` + "\n"))
+	if err := p.pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		// The server may have ended by then, which is as good.
+		_, _ = fmt.Fprintf(p.stdin, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", 100+i)
+	}
 	_ = p.stdin.Close()
 	if status := p.end(); status == -1 {
 		t.Errorf("ended by a signal: %v", p.cmd.ProcessState)
