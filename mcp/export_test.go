@@ -1,9 +1,14 @@
 package mcp
 
 import (
+	"fmt"
+	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/server"
+
+	"caisson/sandbox"
 )
 
 // MCP is the server inside, for in-process clients.
@@ -48,3 +53,47 @@ func AllCodes() []string {
 
 // DecodeExec decodes the arguments of exec.
 func DecodeExec(raw []byte) error { return decodeArguments(raw, new(execInput).fields()) }
+
+// CheckExcerpt takes an excerpt of a spool that was given all and holds it
+// against what every excerpt must be.
+func CheckExcerpt(t *testing.T, spool *sandbox.Spool, all string, from, limit int64, onwards, ended bool) {
+	t.Helper()
+	s := newSource(spool, sandbox.Stdout, from, onwards, ended, limit)
+	x := s.take(limit)
+	at := s.from
+	gaps := x.omitted
+	fault := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("of %d bytes from %d, limit %d, onwards %v, ended %v: %s\n%+v", len(all), from, limit, onwards, ended, fmt.Sprintf(format, args...), x)
+	}
+	for _, p := range x.pieces {
+		for len(gaps) > 0 && gaps[0].Offset == at && at < p.offset {
+			at += gaps[0].Bytes
+			gaps = gaps[1:]
+		}
+		if p.offset != at || string(p.data) != all[p.offset:p.end()] {
+			fault("a piece at %d where %d is next", p.offset, at)
+		}
+		at = p.end()
+	}
+	if onwards && at != x.next {
+		fault("next is %d after %d", x.next, at)
+	}
+	for _, gap := range gaps {
+		if gap.Offset != at {
+			fault("a gap at %d where %d is next", gap.Offset, at)
+		}
+		at += gap.Bytes
+	}
+	content := x.content()
+	switch waiting := int64(len(all)) - at; {
+	case x.binary && at != int64(len(all)), !x.binary && (waiting > 3 || ended && waiting != 0):
+		fault("%d bytes are unaccounted for", waiting)
+	case !onwards && x.next != at:
+		fault("next is %d, not %d", x.next, at)
+	case !x.binary && !utf8.ValidString(content):
+		fault("a broken character")
+	case int64(utf8.RuneCountInString(content)) > limit:
+		fault("%d characters", utf8.RuneCountInString(content))
+	}
+}
