@@ -23,8 +23,12 @@ const roleEnv = "WRAPPER_TEST_ROLE"
 const boxUser = 1000
 
 func TestMain(m *testing.M) {
-	if os.Getenv(roleEnv) == "init" {
+	switch os.Getenv(roleEnv) {
+	case "init":
 		boxInit()
+		return
+	case "leave":
+		leaveMainThread()
 		return
 	}
 	os.Exit(m.Run())
@@ -48,17 +52,17 @@ func boxInit() {
 	}
 }
 
-// boxMounts gives the box a /tmp of its own and the wanted shell as /bin/sh.
+// boxMounts gives the box a /tmp of its own, and the wanted shell as /bin/sh or a
+// folder of tools as /usr/bin, which /bin is a link to.
 func boxMounts(shellPath, tools string) error {
-	if err := syscall.Mount(shellPath, "/bin/sh", "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind shell: %w", err)
-	}
 	if tools != "" {
 		if err := syscall.Mount(tools, "/usr/bin", "", syscall.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind tools: %w", err)
 		}
+	} else if err := syscall.Mount(shellPath, "/bin/sh", "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind shell: %w", err)
 	}
-	return syscall.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777,size=64m")
+	return syscall.Mount("tmpfs", "/tmp", "tmpfs", 0, "mode=1777,size=16m")
 }
 
 // shells are what /bin/sh can be, each with the distribution's package that has it.
@@ -75,19 +79,24 @@ type box struct {
 	t     *testing.T
 	shell string
 	pid   int
+	uid   int // of the session's user
+	nproc int // that user's cap on processes; 0 for none
 }
 
 // inShells runs the test in a fresh box for each shell.
 func inShells(t *testing.T, test func(t *testing.T, b *box)) {
 	t.Helper()
 	for _, sh := range shells {
-		t.Run(sh.name, func(t *testing.T) { test(t, newBox(t, sh.name)) })
+		t.Run(sh.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newBox(t, sh.name))
+		})
 	}
 }
 
 func newBox(t *testing.T, shellName string) *box { return newBoxWith(t, shellName, "") }
 
-// newBoxWith starts a box whose /usr/bin, and so /bin, is the folder tools.
+// newBoxWith starts a box whose /usr/bin is the folder tools, its sh included.
 func newBoxWith(t *testing.T, shellName, tools string) *box {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -143,12 +152,12 @@ func newBoxWith(t *testing.T, shellName, tools string) *box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &box{t: t, shell: shellName, pid: pid}
+	return &box{t: t, shell: shellName, pid: pid, uid: boxUser}
 }
 
 // command is an argv started in the box as its user, with no capability left.
 func (b *box) command(argv ...string) *exec.Cmd {
-	return b.commandAs(boxUser, argv...)
+	return b.commandAs(b.uid, argv...)
 }
 
 func (b *box) commandAs(uid int, argv ...string) *exec.Cmd {
@@ -157,6 +166,9 @@ func (b *box) commandAs(uid int, argv ...string) *exec.Cmd {
 	if uid != 0 {
 		args = append(args, "/usr/bin/setpriv", "--reuid", as, "--regid", as, "--clear-groups",
 			"--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")
+		if b.nproc > 0 {
+			args = append(args, "/usr/bin/prlimit", fmt.Sprintf("--nproc=%d", b.nproc), "--")
+		}
 	}
 	cmd := exec.Command("nsenter", append(args, argv...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"}
@@ -334,9 +346,66 @@ func (b *box) sh(line string) *wrapped {
 	return b.run("sh", "-c", line)
 }
 
+// recordedPid is what the pid file of a command says.
+func (b *box) recordedPid(id string) int {
+	b.t.Helper()
+	data, err := os.ReadFile(b.file("/tmp/tai-exec." + id + ".pid"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSuffix(string(data), "\n"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return pid
+}
+
+// inGroup lists the live processes of a group: pid, parent, group, uid, state, argv.
+func (b *box) inGroup(group string) []string {
+	var members []string
+	for line := range strings.Lines(b.ps()) {
+		if f := strings.Fields(line); len(f) > 5 && f[2] == group && !strings.HasPrefix(f[4], "Z") {
+			members = append(members, strings.TrimSpace(line))
+		}
+	}
+	return members
+}
+
+// kill kills, as root, each process whose argv ends so.
+func (b *box) kill(argv string) {
+	b.t.Helper()
+	n := 0
+	for line := range strings.Lines(b.ps()) {
+		if line = strings.TrimSpace(line); strings.HasSuffix(line, argv) {
+			b.signal(strings.Fields(line)[0], "KILL")
+			n++
+		}
+	}
+	if n == 0 {
+		b.t.Fatalf("no process %q to kill", argv)
+	}
+}
+
+// signal sends a signal, as root, to a process of the box.
+func (b *box) signal(pid, signal string) {
+	b.t.Helper()
+	if out, err := b.commandAs(0, "/usr/bin/env", "kill", "-"+signal, pid).CombinedOutput(); err != nil {
+		b.t.Fatalf("kill -%s %s: %v %s", signal, pid, err, out)
+	}
+}
+
 func (b *box) ps() string {
-	out, _ := b.commandAs(0, "ps", "-eo", "pid,ppid,pgid,uid,stat,args").CombinedOutput()
-	return string(out)
+	out, _ := b.commandAs(0, "ps", "-ww", "-eo", "pid,ppid,pgid,uid,stat,args").CombinedOutput()
+	// The wrapper's argv holds its scripts and the command: cut before any of it.
+	var cut strings.Builder
+	for line := range strings.Lines(string(out)) {
+		line, _, ours := strings.Cut(strings.TrimSuffix(line, "\n"), "/bin/sh -c t")
+		if ours {
+			line += "(script)"
+		}
+		fmt.Fprintln(&cut, line)
+	}
+	return cut.String()
 }
 
 // stop runs the stop of a command and returns its report.
@@ -376,4 +445,10 @@ func await(t *testing.T, what string, f func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// has says whether a command's file of that kind is there.
+func (b *box) has(id, kind string) bool {
+	_, err := os.Lstat(b.file("/tmp/tai-exec." + id + "." + kind))
+	return err == nil
 }

@@ -8,12 +8,12 @@ trap 'exit 125' EXIT
 # has; deaf to polite signals, so that "kill 0" spares it; and lets go of the output
 # before it is forked, so that it never counts as holding it.
 (
-	exec <&3 >/dev/null 3<&- 9>&-
+	exec >/dev/null 9>&-
 	trap '' HUP INT QUIT TERM USR1 USR2 PIPE ALRM TSTP TTIN TTOU
 	(
-		exec 6>&-
+		exec <&3 3<&- 6>&-
 		while read -r tai_l; do :; done
-	) <&0 &
+	) &
 	echo "h $!" >&6
 ) || exit
 tai_publish() { echo "p $$ ${20}" >&6; }
