@@ -30,7 +30,7 @@ func testMain(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "caisson")
 	build := exec.Command("go", "build", "-o", binary, "caisson")
 	build.Stderr = os.Stderr
@@ -114,8 +114,8 @@ func start(t *testing.T, environ []string, args ...string) *program {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
-		_ = read.Close()
 	})
+	closing(t, read)
 	return p
 }
 
@@ -234,6 +234,11 @@ func (p *program) tool(name string, arguments map[string]any) (text string, fail
 		p.t.Fatalf("%s answered %s: %v", name, raw, err)
 	}
 	return result.Content[0].Text, result.IsError
+}
+
+// closing closes c when the test ends.
+func closing(t *testing.T, c io.Closer) {
+	t.Cleanup(func() { _ = c.Close() }) // some tests have closed it by then
 }
 
 // soon is a context that ends with the step's limit.

@@ -41,12 +41,12 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 	go func() { ended <- web.Serve(listener) }()
 	select {
 	case err = <-ended:
+		return err // nobody asked it to end
 	case <-ctx.Done():
-		err = v.drain(ctx, web)
-		<-ended // http.ErrServerClosed, once Shutdown or Close has begun
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	err = v.drain(ctx, web)
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
 	}
 	return err
 }

@@ -113,7 +113,7 @@ func TestAPortInUseIsAFailureOfTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	closing(t, listener)
 	_, p := run(t, []string{deadEngine, "SANDBOX_MCP_ADDR=" + listener.Addr().String()}, "serve", "--transport=http")
 	if p.status != exitFailed || !strings.Contains(p.stderr.String(), "SANDBOX_MCP_ADDR") {
 		t.Errorf("status %d: %s", p.status, p.stderr)

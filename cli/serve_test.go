@@ -64,7 +64,7 @@ func TestCFG02_NoHostMeansNoEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	closing(t, listener)
 	knocked := make(chan struct{})
 	go func() {
 		if conn, err := listener.Accept(); err == nil {

@@ -23,7 +23,7 @@ func NewLogger(w io.Writer, s MCP) *slog.Logger {
 	if s.LogFormat == "json" || s.LogFormat != "text" && !terminal {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: readable}))
 	}
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal || NoColor()}))
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal || NoColor()}))
 }
 
 // readable spells durations out: JSON would have them as bare nanoseconds.

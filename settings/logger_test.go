@@ -39,13 +39,13 @@ func TestTheNullDeviceIsNoTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer read.Close()
-	defer write.Close()
+	for _, f := range []*os.File{null, read, write} {
+		t.Cleanup(func() { _ = f.Close() })
+	}
 	for name, w := range map[string]any{"null": null, "pipe": read, "buffer": &bytes.Buffer{}, "nothing": nil} {
 		if settings.IsTerminal(w) {
 			t.Errorf("%s counts as a terminal", name)
