@@ -24,6 +24,9 @@ func (s *Server) Hurry(callLimit, step, quiet time.Duration) {
 // called before Handler.
 func (s *Server) IdleAfter(d time.Duration) { s.sessionIdle = d }
 
+// ExpandAtMost sets how large a compressed archive may become.
+func (s *Server) ExpandAtMost(n int64) { s.maxExpanded = n }
+
 // ClientSessions is how many HTTP client sessions there are.
 func (s *Server) ClientSessions() int {
 	s.web.sessions.mu.Lock()

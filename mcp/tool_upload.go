@@ -95,7 +95,7 @@ func (s *Server) upload(ctx context.Context, c *call, in *uploadInput) (*reply, 
 	var written []sandbox.FileWritten
 	err = s.inSession(c, t, func(session sandbox.Session) (err error) {
 		if in.extract {
-			written, err = extract(ctx, session, files[0])
+			written, err = s.extract(ctx, session, files[0])
 		} else {
 			written, err = session.WriteFiles(ctx, files)
 		}
@@ -159,7 +159,7 @@ func fileWrites(inputs []fileInput) ([]sandbox.FileWrite, error) {
 
 // extract lays out an archive. What the engine's side sees is always a plain
 // tar: compressed data is expanded here, within a limit.
-func extract(ctx context.Context, session sandbox.Session, archive sandbox.FileWrite) ([]sandbox.FileWritten, error) {
+func (s *Server) extract(ctx context.Context, session sandbox.Session, archive sandbox.FileWrite) ([]sandbox.FileWritten, error) {
 	if !bytes.HasPrefix(archive.Content, []byte{0x1f, 0x8b}) {
 		return session.WriteArchive(ctx, archive.Path, bytes.NewReader(archive.Content))
 	}
@@ -167,19 +167,19 @@ func extract(ctx context.Context, session sandbox.Session, archive sandbox.FileW
 	if err != nil {
 		return nil, sandbox.Invalid("content", "content is not a whole tar.gz")
 	}
-	return session.WriteArchive(ctx, archive.Path, &limitedReader{expanded, maxExpanded})
+	return session.WriteArchive(ctx, archive.Path, &limitedReader{expanded, s.maxExpanded, s.maxExpanded})
 }
 
 // limitedReader fails past its limit, where io.LimitReader would pretend that
 // the archive ends.
 type limitedReader struct {
-	r    io.Reader
-	left int64
+	r           io.Reader
+	left, limit int64
 }
 
 func (l *limitedReader) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, sandbox.Errorf("upload", sandbox.KindTooLarge, "the archive expands to more than %d MiB", maxExpanded>>20)
+		return 0, sandbox.Errorf("upload", sandbox.KindTooLarge, "the archive expands to more than %s", mebibytes(l.limit))
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
