@@ -162,7 +162,7 @@ func TestTheLastOfARepeatedVariableCounts(t *testing.T) {
 }
 
 func TestUnknownVariablesAreWarnedAbout(t *testing.T) {
-	s := load(t, "SANDBOX_DOCKER_MAX_NETWROK=none", "SANDBOX_MCP_ZZZZZZ=hunter2")
+	s := load(t, "SANDBOX_DOCKER_MAX_NETWOKR=none", "SANDBOX_MCP_ZZZZZZ=hunter2")
 	if len(s.Warnings) != 2 || !strings.Contains(s.Warnings[0], "did you mean SANDBOX_DOCKER_MAX_NETWORK?") ||
 		!strings.Contains(s.Warnings[1], "SANDBOX_MCP_ZZZZZZ") || strings.Contains(s.Warnings[1], "did you mean") {
 		t.Errorf("warnings: %q", s.Warnings)

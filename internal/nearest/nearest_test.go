@@ -13,7 +13,7 @@ func TestLikelyFindsTheSlipAndNothingElse(t *testing.T) {
 		"timeout_second": "timeout_seconds",
 		"comand":         "command",
 		"stdni":          "stdin",
-		"MAX_NETWROK":    "MAX_NETWORK",
+		"MAX_NETWOKR":    "MAX_NETWORK",
 		"sessionId":      "session_id",
 		"SESSION-ID":     "session_id",
 		"argvs":          "argv",
