@@ -184,7 +184,7 @@ func TestBugMS05_ErrorsAreReadableAndFitTheSchema(t *testing.T) {
 		{"spec_rejected", "session_create", args{"isolation": "vm"}},
 		{"image_not_found", "session_create", args{"image": "nobody-has-this@sha256:" + strings.Repeat("0", 64)}},
 		{"session_not_found", "exec", args{"session_id": "sbx_" + strings.Repeat("a", 26), "command": "true"}},
-		{"session_lost", "exec", args{"session_id": gone, "command": "true"}},
+		{"session_not_found", "exec", args{"session_id": gone, "command": "true"}},
 		{"exec_not_found", "exec_output", args{"exec_id": "exec_nobody"}},
 		{"stdin_closed", "exec_input", args{"exec_id": quick.ExecID, "data": "x"}},
 		{"file_not_found", "download", args{"session_id": s, "path": "none"}},

@@ -44,11 +44,15 @@ type sharedServer struct {
 	err    error
 }
 
-// share returns the shared server of a way, started on first use.
-func (s *stage) share(v via) *sharedServer {
+// share returns the shared server of a way, started on first use. The plain
+// program is for tests that move much data or measure.
+func (s *stage) share(v via, plain bool) *sharedServer {
 	key := "http"
 	if !v.http() {
 		key = string(v)
+	}
+	if plain {
+		key += ", plain"
 	}
 	s.mu.Lock()
 	shared := s.shared[key]
@@ -58,8 +62,8 @@ func (s *stage) share(v via) *sharedServer {
 	}
 	s.mu.Unlock()
 	shared.once.Do(func() {
-		many := []string{"SANDBOX_DOCKER_MAX_SESSIONS=500", "SANDBOX_DOCKER_MAX_SESSIONS_PER_OWNER=500", "SANDBOX_MCP_RATE_PER_MINUTE=1000000"}
-		if shared.server, shared.err = s.launch(launch{http: v.http(), env: many}); shared.err == nil && !v.http() {
+		many := []string{"SANDBOX_DOCKER_MAX_SESSIONS=500", "SANDBOX_DOCKER_MAX_SESSIONS_PER_OWNER=500"}
+		if shared.server, shared.err = s.launch(launch{http: v.http(), plain: plain, env: many}); shared.err == nil && !v.http() {
 			shared.wire = newWire(shared.server, v.modern())
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second) // outlives the test that happens to be first
 			defer cancel()
@@ -69,10 +73,21 @@ func (s *stage) share(v via) *sharedServer {
 	return shared
 }
 
-// connect gives a test a client of the shared server.
+// connect gives a test a client of the shared server with the race detector.
 func connect(t *testing.T, v via) *actor {
 	t.Helper()
-	shared := onStage(t).share(v)
+	return connectShared(t, v, false)
+}
+
+// connectPlain gives a test a client of the shared server as it ships.
+func connectPlain(t *testing.T, v via) *actor {
+	t.Helper()
+	return connectShared(t, v, true)
+}
+
+func connectShared(t *testing.T, v via, plain bool) *actor {
+	t.Helper()
+	shared := onStage(t).share(v, plain)
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}

@@ -105,7 +105,7 @@ async function mainJob() {
   assert.ok((await ok("session_list")).sessions.some((session) => session.session_id === session_id));
   assert.equal((await ok("session_destroy", { session_id })).destroyed, true);
   assert.equal((await ok("session_destroy", { session_id })).destroyed, false);
-  await fails("session_lost", "exec", { session_id, command: "true" });
+  await fails("session_not_found", "exec", { session_id, command: "true" });
 }
 
 async function theRest() {
