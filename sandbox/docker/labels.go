@@ -63,7 +63,7 @@ func (p *Provider) sessionLabels(id string, spec sandbox.Spec, facts imageFacts,
 		labelCreated: created.UTC().Format(time.RFC3339Nano), labelTTL: strconv.FormatInt(int64(spec.TTL/time.Second), 10),
 		labelImage: spec.Image, labelNetwork: string(spec.Network),
 		labelCPU: number(spec.CPU), labelMemory: number(spec.MemoryMB), labelPids: number(spec.Pids),
-		labelUser: facts.user.String() + ":" + facts.user.name, labelHome: facts.user.home, labelBash: flag(facts.bash),
+		labelUser: facts.user.String() + ":" + facts.user.name, labelHome: facts.user.home, labelBash: yesNo(facts.bash),
 		labelEnv: list(slices.Sorted(maps.Keys(spec.Env))), labelLabels: list(slices.Sorted(maps.Keys(spec.Labels))),
 		labelNotes: list(notes),
 	})
@@ -78,7 +78,7 @@ func number[T int64 | float64](v *T) string {
 	return strconv.FormatFloat(float64(*v), 'f', -1, 64)
 }
 
-func flag(b bool) string {
+func yesNo(b bool) string {
 	if b {
 		return "1"
 	}

@@ -11,7 +11,7 @@ import (
 // caller's cancelled write must not end the command's input.
 type stdinPump struct {
 	st      *stream
-	parts  chan stdinPart
+	parts   chan stdinPart
 	last    chan struct{} // closed: no more input is to come
 	over    chan struct{} // closed when the goroutine has ended
 	finOnce sync.Once
