@@ -1,0 +1,369 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"caisson/mcp"
+)
+
+const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+func initialize(t *testing.T, web *httptest.Server) string {
+	t.Helper()
+	response, body := post(t, web, "/mcp", initializeBody)
+	id := response.Header.Get("Mcp-Session-Id")
+	if response.StatusCode != http.StatusOK || len(id) < 32 {
+		t.Fatalf("initialize: %s %q %s", response.Status, id, body)
+	}
+	return id
+}
+
+// rpcError reads a JSON-RPC error.
+func rpcError(t *testing.T, body string) (code int, text string) {
+	t.Helper()
+	var e struct {
+		JSONRPC string
+		Error   struct {
+			Code    int
+			Message string
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &e); err != nil || e.JSONRPC != "2.0" || e.Error.Code == 0 {
+		t.Fatalf("no JSON-RPC error: %q (%v)", body, err)
+	}
+	return e.Error.Code, e.Error.Message
+}
+
+// MT-08, T50: no page of a browser drives the server, neither by its Origin nor
+// by a name of its own that points at us.
+func TestBugMT08_AttackT50_ForeignPagesAreRefused(t *testing.T) {
+	r := newRig(t, func(o *mcp.Options) {
+		o.AllowedOrigins = []string{"https://app.example", "*", "null", "https://*.example"}
+		o.AllowedHosts = []string{"caisson.example"}
+	})
+	web := r.web()
+	session := initialize(t, web)
+	endpoints := []struct{ method, path string }{
+		{http.MethodPost, "/mcp"},
+		{http.MethodGet, "/mcp"},
+		{http.MethodDelete, "/mcp"},
+		{http.MethodOptions, "/mcp"},
+		{http.MethodGet, "/sse"},
+		{http.MethodPost, "/message?sessionId=x"},
+	}
+	for _, e := range endpoints {
+		for _, origin := range []string{"https://evil.example", "null", "*", "http://localhost.evil.example", "https://app.example:8443", "http://app.example", web.URL, "https://none.invalid", "file://"} {
+			response, body := send(t, web, e.method, e.path, initializeBody, "Origin", origin, "Mcp-Session-Id", session)
+			if response.StatusCode != http.StatusForbidden {
+				t.Errorf("%s %s from %s: %s %s", e.method, e.path, origin, response.Status, body)
+			}
+			if acao := response.Header.Get("Access-Control-Allow-Origin"); acao != "" {
+				t.Errorf("%s %s from %s: Access-Control-Allow-Origin %s", e.method, e.path, origin, acao)
+			}
+		}
+		for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "[::2]", "10.0.0.1"} {
+			if response, body := send(t, web, e.method, e.path, initializeBody, "Host", host, "Mcp-Session-Id", session); response.StatusCode != http.StatusForbidden {
+				t.Errorf("%s %s as %s: %s %s", e.method, e.path, host, response.Status, body)
+			}
+		}
+	}
+	for _, host := range []string{"localhost", "localhost:8811", "127.0.0.1", "[::1]:80", "caisson.example", "Caisson.Example:443"} {
+		if response, body := post(t, web, "/mcp", initializeBody, "Host", host); response.StatusCode != http.StatusOK {
+			t.Errorf("as %s: %s %s", host, response.Status, body)
+		}
+	}
+	response, _ := post(t, web, "/mcp", initializeBody, "Origin", "https://app.example")
+	if response.StatusCode != http.StatusOK || response.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
+		t.Errorf("a permitted page: %s %v", response.Status, response.Header)
+	}
+	response, _ = send(t, web, http.MethodOptions, "/mcp", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST")
+	if response.StatusCode != http.StatusNoContent || !strings.Contains(response.Header.Get("Access-Control-Allow-Headers"), "Mcp-Method") {
+		t.Errorf("its preflight: %s %v", response.Status, response.Header)
+	}
+	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
+		for _, path := range []string{"/mcp", "/message?sessionId=x"} {
+			if response, body := post(t, web, path, initializeBody, "Content-Type", kind); response.StatusCode < 400 || response.StatusCode >= 500 {
+				t.Errorf("%s as %q: %s %s", path, kind, response.Status, body)
+			}
+		}
+	}
+}
+
+// Without a page on the list no answer carries a CORS header, on SSE either,
+// where mcp-go would send a wildcard.
+func TestNoCORSWithoutAList(t *testing.T) {
+	web := newRig(t).web()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := web.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK || response.Header.Get("Access-Control-Allow-Origin") != "" || response.Header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("%s %v", response.Status, response.Header)
+	}
+}
+
+func TestRequestBodiesAreBounded(t *testing.T) {
+	r := newRig(t, func(o *mcp.Options) { o.MaxBody = 1 << 20 })
+	web := r.web()
+	session := initialize(t, web)
+	large := strings.Repeat("x", 1<<20)
+	for _, path := range []string{"/mcp", "/message?sessionId=x"} {
+		response, body := post(t, web, path, large, "Mcp-Session-Id", session)
+		if code, text := rpcError(t, body); response.StatusCode != http.StatusOK && response.StatusCode < 400 || code == 0 {
+			t.Errorf("%s: %s %s", path, response.Status, text)
+		}
+		response, body = post(t, web, path, large+"x", "Mcp-Session-Id", session)
+		if _, text := rpcError(t, body); response.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, "larger than 1 MiB") {
+			t.Errorf("%s: %s %s", path, response.Status, body)
+		}
+	}
+	// Without a declared length, the body is cut off as it arrives.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", struct{ *strings.Reader }{strings.NewReader(strings.Repeat("x", 8<<20))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := web.Client().Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("an endless body: %s", response.Status)
+		}
+	}
+}
+
+// MT-06: a session id that is not alive is answered so that the client starts
+// over, and never served.
+func TestBugMT06_SessionIDsThatAreNotAlive(t *testing.T) {
+	web := newRig(t).web()
+	list := `{"jsonrpc":"2.0","id":"q","method":"tools/list"}`
+	alive := initialize(t, web)
+	deleted := initialize(t, web)
+	if response, _ := send(t, web, http.MethodDelete, "/mcp", "", "Mcp-Session-Id", deleted); response.StatusCode != http.StatusOK {
+		t.Errorf("DELETE: %s", response.Status)
+	}
+	for name, id := range map[string]string{
+		"forged": "mcp-session-6ba7b810-9dad-11d1-80b4-00c04fd430c8", "deleted": deleted, "cut": alive[:31], "longer": alive + "0", "other case": strings.ToUpper(alive), "made up": strings.Repeat("0", 32),
+	} {
+		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+			response, body := send(t, web, method, "/mcp", list, "Mcp-Session-Id", id)
+			if _, text := rpcError(t, body); response.StatusCode != http.StatusNotFound || !strings.Contains(text, "initialize") {
+				t.Errorf("%s with a %s id: %s %s", method, name, response.Status, body)
+			}
+			if method == http.MethodPost && !strings.Contains(body, `"id":"q"`) {
+				t.Errorf("the answer is for no request: %s", body)
+			}
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		if response, body := send(t, web, method, "/mcp", list); response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s without an id: %s %s", method, response.Status, body)
+		}
+	}
+	if response, body := post(t, web, "/mcp", list, "Mcp-Session-Id", alive); response.StatusCode != http.StatusOK || !strings.Contains(body, `"session_create"`) {
+		t.Errorf("the live one: %s %.100s", response.Status, body)
+	}
+	if response, body := post(t, web, "/message?sessionId=6ba7b810-9dad-11d1-80b4-00c04fd430c8", list); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("SSE: %s %s", response.Status, body)
+	}
+}
+
+// All requests of protocol 2026-07-28 share one empty session inside mcp-go:
+// whoever guesses an id could cancel a stranger's call. The notice is taken and
+// dropped, whatever it is dressed up as; closing the stream still cancels.
+func TestNoticesOfTheStatelessProtocolCancelNobody(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("http", modern)
+	session := c.ok("session_create", nil).session()["session_id"].(string)
+	done := make(chan *result, 1)
+	go func() {
+		got, err := c.try(t.Context(), "exec", args{"session_id": session, "command": "await go; echo done", "wait_seconds": 30}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- got
+	}()
+	eventually(t, "the call waits", func() bool { return r.fake.Running() == 1 })
+	web := r.web()
+	live := initialize(t, web)
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for id := range 12 {
+		params := `"requestId":` + mustJSON(t, id)
+		for _, attempt := range []struct {
+			body    string
+			headers []string
+		}{
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, []string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "notifications/cancelled"}},
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, []string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "notifications/cancelled", "Mcp-Session-Id", live}},
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `}}`, []string{"MCP-Protocol-Version", "2026-07-28"}},
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, nil},
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `}}`, []string{"Mcp-Session-Id", ""}},
+			{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `}}`, []string{"Mcp-Session-Id", live}},
+			{`{"jsonrpc":"2.0","method":"x","method":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, []string{"MCP-Protocol-Version", "2026-07-28"}},
+			{`{"jsonrpc":"2.0","METHOD":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, []string{"MCP-Protocol-Version", "2026-07-28"}},
+			{`[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{` + params + `,` + meta + `}}]`, []string{"MCP-Protocol-Version", "2026-07-28"}},
+			{`{"jsonrpc":"2.0","id":null,"method":"notifications/cancelled","params":{` + params + `,` + meta + `}}`, []string{"MCP-Protocol-Version", " 2026-07-28 "}},
+		} {
+			post(t, web, "/mcp", attempt.body, attempt.headers...)
+		}
+	}
+	c.ok("upload", args{"session_id": session, "path": "go", "content": ""})
+	if got := <-done; got == nil || got.str("stdout") != "done\n" {
+		t.Errorf("the call was cancelled: %v", got)
+	}
+}
+
+// A legacy client's notice cancels its own call, by number and by string.
+func TestBugMT01_CancelNoticeOverHTTP(t *testing.T) {
+	r := newRig(t)
+	web := r.web()
+	mine, other := initialize(t, web), initialize(t, web)
+	for _, id := range []string{`77`, `"seventy"`} {
+		done := make(chan string, 1)
+		go func() {
+			_, body := post(t, web, "/mcp", `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"exec","arguments":{"command":"sleep 1000","wait_seconds":40}}}`, "Mcp-Session-Id", mine)
+			done <- body
+		}()
+		eventually(t, "the command runs", func() bool { return r.fake.Running() == 1 })
+		notice := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`
+		post(t, web, "/mcp", notice, "Mcp-Session-Id", other)
+		post(t, web, "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":123456}}`, "Mcp-Session-Id", mine)
+		if r.fake.Running() != 1 {
+			t.Error("a foreign notice or an unknown id stopped the command")
+		}
+		if response, _ := post(t, web, "/mcp", notice, "Mcp-Session-Id", mine); response.StatusCode != http.StatusAccepted {
+			t.Errorf("the notice: %s", response.Status)
+		}
+		<-done
+		eventually(t, "the command is stopped", func() bool { return r.fake.Running() == 0 })
+		if _, body := post(t, web, "/mcp", `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"exec","arguments":{"command":"echo hi"}}}`, "Mcp-Session-Id", mine); !strings.Contains(body, `hi`) {
+			t.Errorf("the client session is not usable: %s", body)
+		}
+	}
+}
+
+// The end of a mere stream is not the end of its client (the default session
+// stays).
+func TestClosedStreamKeepsTheClientSession(t *testing.T) {
+	r := newRig(t)
+	web := r.web()
+	session := initialize(t, web)
+	run := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":{"command":"true"}}}`
+	post(t, web, "/mcp", run, "Mcp-Session-Id", session)
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Mcp-Session-Id", session)
+	response, err := web.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	_ = response.Body.Close()
+	for range 20 {
+		if _, body := post(t, web, "/mcp", run, "Mcp-Session-Id", session); strings.Contains(body, "session_created") {
+			t.Fatalf("another default session: %s", body)
+		}
+	}
+	if n := len(r.fake.Sessions()); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// MT-02: on SSE the POST is answered at once, and the call goes on.
+func TestBugMT02_CallsOutliveTheirPost(t *testing.T) {
+	c := newRig(t).dial("sse", legacy)
+	if got := c.ok("exec", args{"command": "sleep 1; echo ok"}); got.str("stdout") != "ok\n" {
+		t.Errorf("%v", got.fields)
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	var asked atomic.Int64
+	var down atomic.Bool
+	r := newRig(t, func(o *mcp.Options) {
+		o.Ready = func(context.Context) error {
+			asked.Add(1)
+			if down.Load() {
+				return errors.New("dial tcp 10.0.0.1: canary")
+			}
+			return nil
+		}
+	})
+	web := r.web()
+	for range 20 {
+		if response, body := send(t, web, http.MethodGet, "/readyz", ""); response.StatusCode != http.StatusOK || body != "ready\n" {
+			t.Errorf("%s %s", response.Status, body)
+		}
+	}
+	if n := asked.Load(); n > 2 {
+		t.Errorf("the engine was asked %d times", n)
+	}
+	down.Store(true)
+	eventually(t, "not ready", func() bool {
+		response, body := send(t, web, http.MethodGet, "/readyz", "")
+		if strings.Contains(body, "canary") {
+			t.Fatal("the answer carries the cause")
+		}
+		return response.StatusCode == http.StatusServiceUnavailable
+	})
+	if response, body := send(t, web, http.MethodGet, "/healthz", ""); response.StatusCode != http.StatusOK || body != "alive\n" {
+		t.Errorf("%s %s", response.Status, body)
+	}
+}
+
+// 10 MB of arguments and of results pass in one piece.
+func TestLargeMessagesOverHTTP(t *testing.T) {
+	for _, how := range []string{"http", "sse"} {
+		c := newRig(t).dial(how, legacy)
+		for _, size := range []int{1 << 20, 8 << 20} {
+			content := strings.Repeat("y", size)
+			if got := c.ok("upload", args{"path": "f", "content": content}); got.list("files")[0].(args)["size"] != float64(size) {
+				t.Errorf("%v", got.fields)
+			}
+			if got := c.ok("download", args{"path": "f", "limit": 1 << 20}); len(got.str("content")) != 1<<20 {
+				t.Errorf("%d", len(got.str("content")))
+			}
+		}
+	}
+}
+
+// The server ends with calls under way: they are cancelled, their commands
+// stopped, and it does not hang.
+func TestCloseStopsWhatIsUnderWay(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("http", legacy)
+	session := c.ok("session_create", nil).session()["session_id"].(string)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = c.try(t.Context(), "exec", args{"session_id": session, "command": "sleep 1000", "wait_seconds": 40}, nil)
+	}()
+	eventually(t, "the command runs", func() bool { return r.fake.Running() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := r.server.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	<-done
+	if n := r.fake.Running(); n != 0 {
+		t.Errorf("%d commands run", n)
+	}
+}
