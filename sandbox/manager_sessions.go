@@ -36,7 +36,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 	e.touch(now)
 	if m.closed {
 		e.leaving = true
-		m.work.Go(func() { m.remove(id, e, "the server is shutting down") })
+		m.work.Go(func() { _ = m.remove(id, e, "the server is shutting down") }) // it logs what it could not remove
 		return Info{}, shuttingDown()
 	}
 	m.log.Info("session created", "session", id, "owner", spec.Owner.Hash(), "image", spec.Image, "network", spec.Network)
