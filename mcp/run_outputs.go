@@ -47,21 +47,31 @@ func outputOfFile(path string, file sandbox.FileContent) outputFile {
 	return outputFile{path, base64.StdEncoding.EncodeToString(file.Content), encodingBase64}
 }
 
+// outputsText shows the files in words, up to the most that a result's text may
+// have of output; the structured result has all of each.
 func outputsText(outputs []outputFile) string {
 	if len(outputs) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	fence := "=== " + newMark()
+	left := int64(maxOutputChars)
 	for _, o := range outputs {
 		if o.Encoding == encodingBase64 {
 			fmt.Fprintf(&b, "%s file %s, not text: in the structured result as base64\n", fence, show(o.Path))
 			continue
 		}
-		fmt.Fprintf(&b, "%s file %s, %d bytes\n%s", fence, show(o.Path), len(o.Content), o.Content)
-		if !strings.HasSuffix(o.Content, "\n") {
+		fmt.Fprintf(&b, "%s file %s, %d bytes\n", fence, show(o.Path), len(o.Content))
+		size, _ := runesFront([]byte(o.Content), left)
+		shown := o.Content[:size]
+		b.WriteString(shown)
+		if !strings.HasSuffix(shown, "\n") {
 			b.WriteByte('\n')
 		}
+		if more := utf8.RuneCountInString(o.Content[size:]); more > 0 {
+			fmt.Fprintf(&b, "%s %d more characters are in the structured result\n", fence, more)
+		}
+		left -= int64(utf8.RuneCountInString(shown))
 	}
 	b.WriteString(fence + " end of files\n")
 	return b.String()

@@ -195,8 +195,8 @@ func TestBugMT04_SlowCallsDoNotBlockOthers(t *testing.T) {
 			})
 		}
 		eventually(t, "64 calls wait", func() bool { return r.server.CallsUnderWay() == 64 && r.fake.Running() == 64 })
-		if err := c.c.Ping(t.Context()); err != nil {
-			t.Errorf("%s: ping: %v", how, err)
+		if _, err := c.c.ListTools(t.Context(), mcpgo.ListToolsRequest{}); err != nil {
+			t.Errorf("%s: %v", how, err)
 		}
 		if got := c.want("busy", "session_list", nil); got.raw.Meta.AdditionalFields["retriable"] != true {
 			t.Errorf("%s", got.text)
