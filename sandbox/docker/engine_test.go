@@ -89,7 +89,14 @@ func newProvider(t *testing.T, cfg Config) *Provider {
 }
 
 // provider is a provider on the real engine.
-func provider(t *testing.T) *Provider { return newProvider(t, engine(t)) }
+func provider(t *testing.T) *Provider {
+	t.Helper()
+	p := newProvider(t, engine(t))
+	if err := p.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
 
 const (
 	busybox = "busybox:latest"
