@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -219,6 +220,9 @@ func testID(t *testing.T) string {
 	return id
 }
 
+// neverCloses, in a command's environment, keeps start from closing a stdin that lingers.
+const neverCloses = "NEVER_CLOSES=1"
+
 // start runs c in the box and reads its streams as a provider does.
 func (b *box) start(c Command, change ...func(*exec.Cmd)) *wrapped {
 	b.t.Helper()
@@ -249,7 +253,7 @@ func (b *box) start(c Command, change ...func(*exec.Cmd)) *wrapped {
 	for i := range inner {
 		_ = inner[i].Close()
 	}
-	go w.read(pipes, c.Linger)
+	go w.read(pipes, c.Linger && !slices.Contains(w.cmd.Env, neverCloses))
 	return w
 }
 
@@ -329,6 +333,16 @@ func (w *wrapped) wait() *wrapped {
 	return w
 }
 
+// ended says whether wait would return at once.
+func (w *wrapped) ended() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *wrapped) stdout() string { return w.out[Stdout].String() }
 func (w *wrapped) stderr() string { return w.out[Stderr].String() }
 
@@ -371,19 +385,31 @@ func (b *box) inGroup(group string) []string {
 	return members
 }
 
-// kill kills, as root, each process whose argv ends so.
-func (b *box) kill(argv string) {
-	b.t.Helper()
-	n := 0
+// pids lists the live processes of exactly this argv.
+func (b *box) pids(argv string) []string {
+	var pids []string
 	for line := range strings.Lines(b.ps()) {
-		if line = strings.TrimSpace(line); strings.HasSuffix(line, argv) {
-			b.signal(strings.Fields(line)[0], "KILL")
-			n++
+		f := strings.Fields(line)
+		if len(f) > 5 && strings.Join(f[5:], " ") == argv && !strings.HasPrefix(f[4], "Z") {
+			pids = append(pids, f[0])
 		}
 	}
-	if n == 0 {
+	return pids
+}
+
+func (b *box) runs(argv string) bool { return len(b.pids(argv)) > 0 }
+
+// kill kills, as root, each process of exactly this argv, and waits until it is gone.
+func (b *box) kill(argv string) {
+	b.t.Helper()
+	pids := b.pids(argv)
+	if len(pids) == 0 {
 		b.t.Fatalf("no process %q to kill", argv)
 	}
+	for _, pid := range pids {
+		b.signal(pid, "KILL")
+	}
+	await(b.t, argv+" is gone", func() bool { return !b.runs(argv) })
 }
 
 // signal sends a signal, as root, to a process of the box.

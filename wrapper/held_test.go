@@ -57,8 +57,12 @@ func TestEXW11_HeldOutput(t *testing.T) {
 		{"handed on", "(sleep 0.4; (sleep 0.8; echo late) & ) & exit 3", "late\n", ""},
 	}
 	inShells(t, func(t *testing.T, b *box) {
+		var all []*wrapped
 		for _, c := range cases {
-			w := b.sh(c.script)
+			all = append(all, b.start(Command{Argv: []string{"sh", "-c", c.script}}))
+		}
+		for i, c := range cases {
+			w := all[i].wait()
 			if w.code != 3 || w.stdout() != c.out || w.stderr() != c.err || !w.filter.Complete() {
 				t.Errorf("%s: got %d %q %q", c.name, w.code, w.stdout(), w.stderr())
 			}
@@ -96,14 +100,14 @@ func TestEXW12_Unreadable(t *testing.T) {
 		}
 		// One that is older than the wrapper cannot hold, readable or not.
 		w = b.start(Command{Argv: []string{"sh", "-c", "/tmp/hidden 30 >/dev/null 2>&1 & exit 0"}})
-		await(t, "the old one runs", func() bool { return strings.Contains(b.ps(), " /tmp/hidden 30\n") })
+		await(t, "the old one runs", func() bool { return b.runs("/tmp/hidden 30") })
 		before := time.Now()
 		for b.sh("exit 5").took > 500*time.Millisecond {
 			if time.Since(before) > 5*time.Second {
 				t.Fatal("an older hidden process keeps later commands from ending")
 			}
 		}
-		b.kill("hidden 30")
+		b.kill("/tmp/hidden 30")
 		w.wait()
 		// And one that was killed and lies about as a zombie cannot either.
 		if left := b.tmp(); fmt.Sprint(left) != "[hidden]" {
@@ -157,7 +161,7 @@ func TestEXW09_HolderKeepsTheGroup(t *testing.T) {
 		held := b.start(Command{Argv: []string{"sh", "-c", "echo $$; sleep 20 & exit 0"}})
 		<-held.events
 		group = fmt.Sprint(b.recordedPid(held.id))
-		await(t, "the sleep runs", func() bool { return strings.Contains(b.ps(), " sleep 20\n") })
+		await(t, "the sleep runs", func() bool { return b.runs("sleep 20") })
 		members := b.inGroup(group)
 		if len(members) != 2 {
 			t.Errorf("group has %v, want the sleep and the holder\n%s", members, b.ps())

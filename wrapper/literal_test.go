@@ -3,7 +3,6 @@ package wrapper
 import (
 	"bytes"
 	"crypto/rand"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -103,39 +102,19 @@ func TestD27_LingersForTheHalfClose(t *testing.T) {
 }
 
 func TestD27_LingerIsBounded(t *testing.T) {
+	all := map[*box]*wrapped{}
 	for _, sh := range shells {
-		t.Run(sh.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBox(t, sh.name)
-			w := b.start(Command{Argv: []string{"true"}, Linger: false}, func(*exec.Cmd) {})
-			_ = w.wait()
-			id := testID(t)
-			cmd := b.command(Command{ID: id, Argv: []string{"sh", "-c", "exit 6"}, Linger: true}.ExecArgv()...)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = in.Close() }()
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			errs, err := cmd.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = io.Copy(io.Discard, out)
-			_, _ = io.Copy(io.Discard, errs)
-			code := exitStatus(cmd.Wait())
-			if took := time.Since(began); code != 6 || took < 9*time.Second || took > 12*time.Second {
-				t.Errorf("ended with %d after %v", code, took)
-			}
-			await(t, "its processes are gone", func() bool { return !strings.Contains(b.ps(), "sleep") })
+		b := newBox(t, sh.name)
+		all[b] = b.start(Command{Argv: []string{"sh", "-c", "exit 6"}, Linger: true}, func(c *exec.Cmd) {
+			c.Env = append(c.Env, neverCloses)
 		})
+	}
+	for b, w := range all {
+		w.wait()
+		if w.code != 6 || !w.filter.Complete() || w.took < 9*time.Second || w.took > 13*time.Second {
+			t.Errorf("%s: ended with %d after %v", b.shell, w.code, w.took)
+		}
+		await(t, "its processes are gone", func() bool { return !strings.Contains(b.ps(), "sleep") })
 	}
 }
 

@@ -24,21 +24,24 @@ tai_uid() {
 }
 
 # tai_holds /proc/PID: 0 when it has an end of the pipes tai_a and tai_b, 1 when not,
-# 2 when that cannot be read and it could.
+# 2 when that cannot be read and it could. A process in the middle of an exec can not be
+# read for a moment, between any two tests of ours, so what looks odd is looked at again.
 tai_holds() {
-	tai_r=1
-	[ -r "$1/fd" ] || tai_r=2
-	for tai_d in "$1"/fd/*; do
-		if [ -p "$tai_d" ]; then
-			if [ "$tai_d" -ef "$tai_a" ] || [ "$tai_d" -ef "$tai_b" ]; then return 0; fi
-		elif [ ! -e "$tai_d" ] && [ -h "$tai_d" ]; then
-			tai_r=2
-		fi
+	for tai_o in 1 2 3; do
+		tai_r=2 tai_odd=
+		[ -r "$1/fd" ] || break
+		for tai_d in "$1"/fd/*; do
+			if [ -p "$tai_d" ]; then
+				if [ "$tai_d" -ef "$tai_a" ] || [ "$tai_d" -ef "$tai_b" ]; then return 0; fi
+			elif [ ! -e "$tai_d" ]; then
+				tai_odd=$tai_d
+			fi
+		done
+		[ "$tai_odd" ] || return 1
+		# Still in the list it is unreadable, else it was closed or there are none.
+		[ -h "$tai_odd" ] || tai_r=1
 	done
-	case $tai_r$tai_d in
-	1*'/*' | 2*) tai_could "$1" ;;
-	*) return 1 ;;
-	esac
+	tai_could "$1"
 }
 
 # tai_could /proc/PID: tai_holds for one that shows no files. It could hold when it is
@@ -68,8 +71,9 @@ tai_could() {
 }
 
 # tai_scan: 0 when a process holds the output, 2 when one could, 1 when none does;
-# tai_h is that process. We and the wrapper (tai_w) keep it by right. When processes
-# came or went meanwhile, one may have been missed: look again, but not for ever.
+# tai_h is that process. We keep it by right, the wrapper (tai_w) too, and its helpers.
+# When processes came or went meanwhile, one may have been missed: look again, but not
+# for ever.
 tai_scan() {
 	for tai_n in 1 2 3; do
 		set -- /proc/[0-9]*
@@ -78,7 +82,11 @@ tai_scan() {
 			if [ "$tai_p" = "/proc/$$" ] || [ "$tai_p" = "$tai_w" ]; then continue; fi
 			tai_holds "$tai_p"
 			case $? in
-			0) tai_h=$tai_p && return 0 ;;
+			0)
+				if [ "$tai_w" ] && tai_stat "${tai_p#/proc/}" && [ "$tai_ppid" = "${tai_w#/proc/}" ]; then continue; fi
+				tai_h=$tai_p
+				return 0
+				;;
 			2) tai_h=$tai_p ;;
 			esac
 		done

@@ -81,8 +81,7 @@ while [ $tai_found = 1 ] && [ $tai_code = -1 ] && [ -z "$tai_fail" ]; do
 	if [ $tai_code != -1 ]; then tai_fail=; elif [ -z "$tai_fail" ]; then tai_nap 0.01; fi
 done
 
-# Who still holds the output? What is just dying or a helper of the wrapper is passing,
-# so it is looked at again.
+# Who still holds the output? What is just dying is looked at again.
 tai_a=$tai_w/fd/1 tai_b=$tai_w/fd/8 tai_i=0
 while :; do
 	[ -z "$tai_put" ] || tai_read $tai_put
@@ -92,7 +91,7 @@ while :; do
 		tai_scan
 		tai_got=$?
 		tai_alive || continue
-		if [ $tai_got = 0 ] && tai_stat ${tai_h#/proc/} && [ $tai_ppid != ${tai_w#/proc/} ] &&
+		if [ $tai_got = 0 ] && tai_stat ${tai_h#/proc/} &&
 			{ [ $tai_found = 0 ] || [ $tai_pgrp != "$tai_pid" ]; }; then tai_t=$tai_end; fi
 	elif [ "$tai_x" ]; then
 		tai_ls=$(ls -l /proc/[0-9]*/fd)

@@ -24,7 +24,7 @@ tai_late() {
 # something cannot be read or removed. A name that is no plain file was planted and is
 # never opened: a fifo would hang us.
 tai_sweep() {
-	tai_old='' tai_ls=''
+	tai_old='' tai_outs='' tai_ls=''
 	for tai_q in /tmp/tai-exec.*.out /tmp/tai-exec.*.mark; do
 		tai_i=${tai_q#/tmp/tai-exec.}
 		tai_i=${tai_i%.*}
@@ -48,13 +48,17 @@ tai_sweep() {
 			esac
 		fi
 		case $tai_q in
-		*.out) for tai_l in pid pid.new fifo status; do tai_old="$tai_old ${tai_q%out}$tai_l"; done ;;
+		*.out)
+			for tai_l in pid pid.new fifo status; do tai_old="$tai_old ${tai_q%out}$tai_l"; done
+			tai_outs="$tai_outs $tai_q"
+			;;
+		*) tai_old="$tai_old $tai_q" ;;
 		esac
-		tai_old="$tai_old $tai_q"
 	done
-	if [ "$tai_old" ] && ! rm -f $tai_old; then
-		for tai_q in $tai_old; do
-			[ ! -e $tai_q ] || tai_refuse "cannot remove $tai_q"
-		done
-	fi
+	if [ -z "$tai_old" ]; then return; fi
+	# The .out last: the rest is found by it alone.
+	{ rm -f $tai_old && { [ -z "$tai_outs" ] || rm -f $tai_outs; }; } && return
+	for tai_q in $tai_old $tai_outs; do
+		[ ! -e $tai_q ] || tai_refuse "cannot remove $tai_q"
+	done
 }
