@@ -210,7 +210,7 @@ func TestBugMT03_ADeadEngineIsSaidInEveryResultAndComesBackByItself(t *testing.T
 
 func TestBugMT10_LongLinesPassBothWays(t *testing.T) {
 	t.Parallel()
-	v := start(t, launch{})
+	v := start(t, launch{plain: true})
 	a, w := attach(t, v, stdioModern)
 	s := a.session(nil)
 	for _, size := range []int{1 << 20, 8 << 20} {
