@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -240,6 +241,50 @@ func TestD19_CutDownloadIsNeverReturnedAsWhole(t *testing.T) {
 	if _, err = b.read(sandbox.FileRead{Path: "f"}); err != nil {
 		t.Errorf("the whole stream: %v", err)
 	}
+}
+
+// The engine gives a stream 2 s after its process has ended, however slow the
+// link: the process must not end before all has arrived.
+func TestD27_ReadScriptWaitsUntilItsOutputHasArrived(t *testing.T) {
+	inEachShell(t, func(b *bench) {
+		b.put("f", "content", 0o644)
+		for _, args := range [][]string{
+			fileArgv(readScript(), "id", b.root, "workspace", "f", "bytes", "0", "0", "100", "100"),
+			fileArgv(readScript(), "id", b.root, "workspace", "", "bytes", "0", "0", "100", "100000"),
+			fileArgv(listScript(), "id", b.root, "workspace", "", "one", "100000"),
+		} {
+			arrived, release := make(chan struct{}), make(chan struct{})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = b.shell.pipe(b.Context(), args, until{release}, &seen{want: "\nid 0 -\n", there: arrived}, io.Discard)
+			}()
+			<-arrived
+			select {
+			case <-ended:
+				b.Errorf("%q has ended", args[4:])
+			case <-time.After(200 * time.Millisecond):
+			}
+			close(release)
+			<-ended
+		}
+	})
+}
+
+// seen says when a text has come.
+type seen struct {
+	got   []byte
+	want  string
+	there chan struct{}
+}
+
+func (s *seen) Write(p []byte) (int, error) {
+	had := bytes.Contains(s.got, []byte(s.want))
+	s.got = append(s.got, p...)
+	if !had && bytes.Contains(s.got, []byte(s.want)) {
+		close(s.there)
+	}
+	return len(p), nil
 }
 
 func TestAttackT23_HugeAndGrowingFilesAreReadInBounds(t *testing.T) {

@@ -53,16 +53,18 @@ const (
 
 // bounded keeps the first max bytes written to it and drops the rest.
 type bounded struct {
-	bytes.Buffer
-	max int
+	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
+	max  int
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := b.max - b.Len(); room > 0 {
-		b.Buffer.Write(p[:min(room, len(p))])
+	if room := b.max - b.kept.Len(); room > 0 {
+		b.kept.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
+
+func (b *bounded) String() string { return b.kept.String() }
 
 // command runs a script that prints a report alone and returns it.
 func (t fileTools) command(ctx context.Context, op, script string, args []string, stdin io.Reader) (string, error) {

@@ -327,16 +327,22 @@ func TestD19_MissingCommandIsNamed(t *testing.T) {
 	for _, name := range []string{"cat", "mkdir", "chmod", "mv", "rm", "readlink"} {
 		b := newBench(t, localShells["dash"])
 		b.without(name)
-		_, err := b.write(fileOf("f", "x"))
+		_, err := b.write(sandbox.FileWrite{Path: "d/f", Mode: modeOf(0o755)})
 		wantKind(t, err, sandbox.KindImageUnusable)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
 	b := newBench(t, localShells["dash"])
+	b.without("chmod", "mkdir", "ls", "tar")
+	_, err := b.write(fileOf("f", "x"))
+	b.must(err) // a new file of the default mode needs none of them
+	b.want("f", "x")
+
+	b = newBench(t, localShells["dash"])
 	b.without("wc", "stat", "sha256sum", "ln", "truncate", "dd", "tar", "find", "head", "tail")
 	b.put("f", "old", 0o640)
-	_, err := b.write(fileOf("f", "new"), fileOf("g", "g"))
+	_, err = b.write(fileOf("f", "new"), fileOf("g", "g"))
 	b.must(err)
 	b.want("f", "new")
 	b.wantNothingLeft()

@@ -29,6 +29,7 @@ make_step() {
 		why "./$step/."
 	fi
 	physical
+	need mkdir
 	if mkdir "./$step"; then
 		made=$((made + 1))
 		eval "made_$made=\${here%/}/\$step"

@@ -138,6 +138,9 @@ prepare() {
 	if [ -z "$mode" ]; then
 		if [ -e "./$name" ]; then mode_of; else mode=644; fi
 	fi
+	# The umask has made it 644 already, for images without chmod.
+	[ "$mode" = 644 ] && ! has chmod && return
+	need chmod
 	chmod "$mode" "./$tmp" || fail errno
 }
 
@@ -226,9 +229,9 @@ if [ "$from" = clean ]; then
 	echo OK
 	exit 0
 fi
-need mkdir chmod mv rm cat readlink
+need mv rm cat readlink
 if [ "$from" = tar ]; then
-	need tar
+	need tar mkdir
 	mkdir -m 700 "$stage" || fail errno
 	(cd "$stage" && tar -xof -) || fail errno
 fi
