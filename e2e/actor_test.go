@@ -195,21 +195,21 @@ func (a *actor) exec(session, command string, more ...args) execOut {
 	return into[execOut](a.t, a.do("exec", arguments))
 }
 
-// sh runs a shell command that must exit with 0 and returns what it printed.
+// sh runs a shell command that must exit with 0 and returns all that it printed.
 func (a *actor) sh(session, command string, more ...args) string {
 	a.t.Helper()
 	x := a.exec(session, command, more...)
-	if !x.exited(0) {
+	if !x.exited(0) || x.Truncated {
 		a.t.Fatalf("%s: %v", command, x)
 	}
 	return x.Stdout
 }
 
-// processes counts the session's processes whose command line contains a text.
-// The text must not be in the looking command itself.
+// processes counts the session's processes whose command line begins with a
+// text. Of each only the beginning is printed: the wrappers' lines are long.
 func (a *actor) processes(session, text string) int {
 	a.t.Helper()
-	out := a.sh(session, `for p in /proc/[0-9]*; do tr "\0" " " <$p/cmdline; echo; done 2>/dev/null; true`)
+	out := a.sh(session, `for p in /proc/[0-9]*; do head -c 60 $p/cmdline | tr "\0\n" "  "; echo; done 2>/dev/null; true`)
 	n := 0
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, text) {
