@@ -80,7 +80,7 @@ func TestEXW05_PidFileIsWholeOrAbsent(t *testing.T) {
 	})
 }
 
-// TestEXW02_ScriptsHaveNoLooseEnds: a big output is whole, in order, on both streams.
+// TestEXW02_BigOutput: a big output is whole, in order, on both streams.
 func TestEXW02_BigOutput(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
 		w := b.sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; head -c 3000000 /dev/zero | tr '\0' t >&2; exit 5`)

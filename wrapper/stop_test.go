@@ -81,6 +81,8 @@ func TestSTP05_ReportsWhatStillHolds(t *testing.T) {
 				if took > time.Second {
 					t.Errorf("took %v", took)
 				}
+				group := fmt.Sprint(b.recordedPid(w.id))
+				await(t, "the group is gone", func() bool { return len(b.inGroup(group)) == 0 })
 				// A second stop finds no group, and sends nothing anywhere.
 				r, _ = b.stop(w.id, "KILL")
 				wantReport(t, r, Report{Status: 137, Held: true})
