@@ -193,7 +193,7 @@ func TestD19_CancelledUploadLeavesNothing(t *testing.T) {
 				}
 			}
 		}()
-		_, err := s.WriteArchive(ctx, "d", io.MultiReader(bytes.NewReader(packed(t, tarFile("a", string(noise(1 << 20))))[:1<<20]), stalled{ctx}))
+		_, err := s.WriteArchive(ctx, "d", io.MultiReader(bytes.NewReader(packed(t, tarFile("a", string(noise(1<<20))))[:1<<20]), stalled{ctx}))
 		if err == nil {
 			t.Error("a success")
 		}

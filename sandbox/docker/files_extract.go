@@ -19,6 +19,12 @@ func (t fileTools) WriteArchive(ctx context.Context, dir string, archive io.Read
 	return t.extract(ctx, dir, archive, uploadLimits)
 }
 
+// canExtract says whether the image has what WriteArchive needs.
+func (t fileTools) canExtract(ctx context.Context) error {
+	_, err := t.command(ctx, opExtract, fileBase+"need tar mv rm mkdir readlink\necho OK\n", nil, nil)
+	return err
+}
+
 func (t fileTools) extract(ctx context.Context, dir string, archive io.Reader, limits tarLimits) ([]sandbox.FileWritten, error) {
 	at, err := t.place(dir)
 	if err != nil {

@@ -128,17 +128,23 @@ func (l *listing) Write(p []byte) (int, error) {
 func (l *listing) add() {
 	entry, err := parseEntry(l.fields)
 	l.fields = l.fields[:0]
-	switch {
-	case err != nil:
+	if err != nil {
 		l.bad = err
-	case len(l.kept) < l.limit:
+		return
+	}
+	l.take(entry)
+}
+
+// take keeps an entry if it is among the first by path.
+func (l *listing) take(entry sandbox.DirEntry) {
+	if len(l.kept) < l.limit {
 		heap.Push(&l.kept, entry)
-	default:
-		l.more = true
-		if entry.Path < l.kept[0].Path {
-			l.kept[0] = entry
-			heap.Fix(&l.kept, 0)
-		}
+		return
+	}
+	l.more = true
+	if entry.Path < l.kept[0].Path {
+		l.kept[0] = entry
+		heap.Fix(&l.kept, 0)
 	}
 }
 

@@ -135,6 +135,12 @@ func lacks(err error, command string) bool {
 	return errors.As(err, &report) && report.word == "missing" && report.detail == command
 }
 
+// lacksAny says whether err is a script's word that the image lacks a command.
+func lacksAny(err error) bool {
+	var report *reportError
+	return errors.As(err, &report) && report.word == "missing"
+}
+
 // about puts the path in front of the text of a script's failure.
 func about(err error, path string) error {
 	var own *sandbox.Error

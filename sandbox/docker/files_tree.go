@@ -29,6 +29,11 @@ func tree(got framed) (sandbox.FileContent, error) {
 	var out bytes.Buffer
 	w := treeWriter{tw: tar.NewWriter(&limited{w: &out, room: sandbox.FilePieceLimit}), files: map[string]bool{}}
 	err = w.copy(tar.NewReader(bytes.NewReader(got.content)))
+	return w.content(&out, skipped, err)
+}
+
+// content is what was written, unless writing it failed with err.
+func (w *treeWriter) content(out *bytes.Buffer, skipped int, err error) (sandbox.FileContent, error) {
 	switch {
 	case errors.Is(err, errTreeFull):
 		return sandbox.FileContent{}, errTreeLimit()
@@ -74,6 +79,15 @@ type treeWriter struct {
 	tw      *tar.Writer
 	files   map[string]bool // for hard links
 	skipped int
+	below   bool // names begin with the directory's own, which is left out
+}
+
+// strip makes a name of the engine's tar relative to the directory.
+func (w *treeWriter) strip(name string) string {
+	if w.below {
+		_, name, _ = strings.Cut(name, "/")
+	}
+	return path.Clean(name)
 }
 
 func (w *treeWriter) copy(r *tar.Reader) error {
@@ -92,7 +106,7 @@ func (w *treeWriter) copy(r *tar.Reader) error {
 }
 
 func (w *treeWriter) entry(hdr *tar.Header, r io.Reader) error {
-	name := path.Clean(hdr.Name)
+	name := w.strip(hdr.Name)
 	if name == "." {
 		return nil
 	}
@@ -111,7 +125,7 @@ func (w *treeWriter) entry(hdr *tar.Header, r io.Reader) error {
 		out.Linkname = hdr.Linkname
 		fits = fits && staysInside(name, hdr.Linkname)
 	case tar.TypeLink:
-		out.Linkname = path.Clean(hdr.Linkname)
+		out.Linkname = w.strip(hdr.Linkname)
 		fits = fits && w.files[out.Linkname]
 	default:
 		fits = false

@@ -116,7 +116,8 @@ func (p *plainTar) entry(hdr *tar.Header, r io.Reader) error {
 	return p.write(out)
 }
 
-// name checks an entry's name: inside, new, and not below one that is no directory.
+// name checks an entry's name: inside, new, and not below one that is no
+// directory. Directories that the archive only implies are written out.
 func (p *plainTar) name(hdr *tar.Header) (string, error) {
 	name := path.Clean(hdr.Name)
 	p.names += len(name)
@@ -139,8 +140,12 @@ func (p *plainTar) name(hdr *tar.Header) (string, error) {
 		if kind, ok := p.types[above]; ok && kind != tar.TypeDir {
 			return "", refused(hdr.Name, "lies below an entry that is no directory")
 		}
-		if i > 0 {
+		if _, ok := p.types[above]; !ok && i > 0 {
 			p.types[above] = tar.TypeDir
+			out := &tar.Header{Typeflag: tar.TypeDir, Name: above + "/", Mode: 0o755, ModTime: saneTime(hdr.ModTime), Format: tar.FormatGNU}
+			if err := p.write(out); err != nil {
+				return "", err
+			}
 		}
 	}
 	if kind, ok := p.types[name]; ok && (kind != tar.TypeDir || hdr.Typeflag != tar.TypeDir) {
