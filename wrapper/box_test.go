@@ -77,7 +77,7 @@ var shells = []struct{ name, file, pkg string }{
 // box stands for a session container: a pid and a mount namespace with /proc, an init
 // and a /tmp of its own. Processes enter it from outside, as an engine's do.
 type box struct {
-	t     *testing.T
+	t     testing.TB
 	shell string
 	pid   int
 	uid   int // of the session's user
@@ -95,10 +95,10 @@ func inShells(t *testing.T, test func(t *testing.T, b *box)) {
 	}
 }
 
-func newBox(t *testing.T, shellName string) *box { return newBoxWith(t, shellName, "") }
+func newBox(t testing.TB, shellName string) *box { return newBoxWith(t, shellName, "") }
 
 // newBoxWith starts a box whose /usr/bin is the folder tools, its sh included.
-func newBoxWith(t *testing.T, shellName, tools string) *box {
+func newBoxWith(t testing.TB, shellName, tools string) *box {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root: the scripts run in a pid and mount namespace of their own")
@@ -211,7 +211,7 @@ type wrapped struct {
 	took   time.Duration
 }
 
-func testID(t *testing.T) string {
+func testID(t testing.TB) string {
 	t.Helper()
 	id, err := NewID()
 	if err != nil {
@@ -462,7 +462,7 @@ func (b *box) stop(id, signal string) (Report, time.Duration) {
 }
 
 // await polls until f is true.
-func await(t *testing.T, what string, f func() bool) {
+func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for !f() {

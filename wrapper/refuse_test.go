@@ -138,9 +138,9 @@ func contractTools(t *testing.T, without string) string {
 	return dir
 }
 
-// TestEXW01_ContractSuffices runs the wrapper where there is nothing but the contract,
+// TestEXW01_STP15_ContractSuffices runs the wrapper where there is nothing but the contract,
 // then without each of its commands in turn: all are run or refused, none hangs.
-func TestEXW01_ContractSuffices(t *testing.T) {
+func TestEXW01_STP15_ContractSuffices(t *testing.T) {
 	for _, name := range append([]string{""}, contract...) {
 		t.Run("without "+name, func(t *testing.T) {
 			t.Parallel()

@@ -28,9 +28,9 @@ func TestEXW13_ExitCodes(t *testing.T) {
 	})
 }
 
-// TestEXW03_Records: what the command's output is connected to is in its .out file while
+// TestEXW02_EXW03_EXW04_Records: what the command's output is connected to is in its .out file while
 // it runs, and its pid, which is its group's too, in the .pid file.
-func TestEXW03_Records(t *testing.T) {
+func TestEXW02_EXW03_EXW04_Records(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
 		w := b.start(Command{Argv: []string{"sh", "-c",
 			`ls -l /proc/$$/fd/1 /proc/$$/fd/2; read -r stat </proc/$$/stat; echo "$stat"; read -r line; exit 0`}})
@@ -80,8 +80,8 @@ func TestEXW05_PidFileIsWholeOrAbsent(t *testing.T) {
 	})
 }
 
-// TestEXW02_BigOutput: a big output is whole, in order, on both streams.
-func TestEXW02_BigOutput(t *testing.T) {
+// TestD27_BigOutputIsComplete: a big output is whole, in order, on both streams.
+func TestD27_BigOutputIsComplete(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
 		w := b.sh(`i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; head -c 3000000 /dev/zero | tr '\0' t >&2; exit 5`)
 		var want strings.Builder

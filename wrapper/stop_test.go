@@ -229,9 +229,9 @@ func TestSTP11_NothingToStop(t *testing.T) {
 	})
 }
 
-// TestSTP11_WhileStarting stops at every instant of a start: the command is either
+// TestEXW06_STP11_WhileStarting stops at every instant of a start: the command is either
 // killed or never run, and nothing says so wrongly.
-func TestSTP11_WhileStarting(t *testing.T) {
+func TestEXW06_STP11_WhileStarting(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
 		outcomes := map[string]int{}
 		for range 25 {
