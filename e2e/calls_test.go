@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -48,9 +49,52 @@ func TestBugMT04_SlowCallsHoldUpNobody(t *testing.T) {
 		}
 		eventually(t, 10*time.Second, "the cancelled commands are gone", func() bool { return a.processes(busy, "sleep 60") == 0 })
 		for range 8 {
-			<-ended
+			if err := <-ended; err == nil {
+				t.Errorf("%s: a cancelled call was answered as if nothing had been", way)
+			}
 		}
 	}
+}
+
+// A cancel notice stops what its call started, whatever the form of the id, and
+// nothing is sent for it afterwards.
+func TestBugMT01_ACancelledCallIsStoppedAndNotAnswered(t *testing.T) {
+	t.Parallel()
+	v := start(t, launch{})
+	a, w := attach(t, v, stdioLegacy)
+	s := a.session(nil)
+	for _, id := range []string{"7001", `"7001"`, `"a string"`} {
+		call, err := json.Marshal(map[string]any{
+			"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "tools/call",
+			"params": callParams("exec", args{"session_id": s, "argv": []string{"sleep", "777"}}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.line(call); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 10*time.Second, "the command runs", func() bool { return a.processes(s, "sleep 777") == 1 })
+		for _, cancelled := range []string{`"nobody"`, "123456", id} {
+			if err := w.notify("notifications/cancelled", map[string]any{"requestId": json.RawMessage(cancelled)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 5*time.Second, "the command is gone", func() bool { return a.processes(s, "sleep 777") == 0 })
+	}
+	if out := a.sh(s, "echo usable"); out != "usable\n" {
+		t.Errorf("%q", out)
+	}
+	if err := v.end(); err != nil {
+		t.Error(err)
+	}
+	<-w.done
+	for _, m := range w.heard() {
+		if len(m.ID) > 0 {
+			t.Errorf("answered though cancelled: %s %s", m.ID, clip(string(m.Result)))
+		}
+	}
+	pure(t, w)
 }
 
 // cancelAll cancels every call that is still waited for.
@@ -137,7 +181,7 @@ func TestBugMS04_ArgumentsThatAreNoObjectHurtNobody(t *testing.T) {
 			raw, err := w.request(ctx, "tools/call", params)
 			cancel()
 			if err != nil {
-				if rpc, ok := err.(*rpcError); !ok || rpc.Code != -32602 {
+				if rpc := new(rpcError); !errors.As(err, &rpc) || rpc.Code != -32602 {
 					t.Errorf("%s %s: %v", tool, shape, err)
 				}
 				continue

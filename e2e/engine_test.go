@@ -33,6 +33,7 @@ type engine struct {
 	mu      sync.Mutex
 	seen    map[string]string // container ids of this run, with their names
 	volumes map[string]bool   // volumes that those have mounted
+	broken  error             // why the watch has ended
 }
 
 func connectEngine(vars []string, run string) (*engine, error) {
@@ -71,7 +72,10 @@ func (e *engine) watch(stream <-chan events.Message, failed <-chan error) {
 				e.volumes[m.Actor.ID] = true
 			}
 			e.mu.Unlock()
-		case <-failed:
+		case err := <-failed:
+			e.mu.Lock()
+			e.broken = err
+			e.mu.Unlock()
 			return
 		}
 	}
@@ -102,10 +106,13 @@ func (e *engine) leftovers(ctx context.Context) error {
 
 func (e *engine) left(ctx context.Context) ([]string, error) {
 	e.mu.Lock()
-	containers, volumes := maps.Clone(e.seen), slices.Collect(maps.Keys(e.volumes))
+	containers, volumes, broken := len(e.seen), slices.Collect(maps.Keys(e.volumes)), e.broken
 	e.mu.Unlock()
-	if len(containers) == 0 && !flagGiven("test.run") {
-		return nil, errors.New("no container of this run was ever seen: the watch is broken")
+	if broken == nil && containers == 0 && !flagGiven("test.run") {
+		broken = errors.New("no container of this run was ever seen")
+	}
+	if broken != nil {
+		return nil, fmt.Errorf("the watch over the engine's events: %w", broken)
 	}
 	var left []string
 	found, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "caisson.sandbox=1"))})
