@@ -20,14 +20,22 @@ const (
 	cutWait = 1500 * time.Millisecond
 	// killedCode is what the engine records for a process that SIGKILL ended.
 	killedCode = 137
+	// cutAbove is how much output must have come before its end can have been cut
+	// off by the engine: less than that always fits into what is on its way.
+	cutAbove = 64 << 10
+	// attachFailedCode is what it records when the attach fails.
+	attachFailedCode = 126
 )
 
 // conclude says how the stream ended. err is nil where the engine ended it.
 //
 // The engine's exit code is the wrapper's, which is the command's own when the
-// wrapper came to its end. It is reported only then: 137 without an end marker
-// may as well be the wrapper's own death, and a code of an exec that was never
-// started is the engine's.
+// wrapper came to its end. Its end markers tell that. Without them the code is
+// believed only where the engine may have cut the output's end off, as it does
+// with much of it on a slow link; and then neither 137, which may be the wrapper's
+// own death, nor 126, which an old engine records when an attach breaks and the
+// command runs on [M, 20.10]. The code of an exec that was never started is the
+// engine's.
 func (r *running) conclude(err error) sandbox.StreamEnd {
 	if r.closed.Load() {
 		return sandbox.StreamEnd{Reason: sandbox.LostStreamCut}
@@ -47,16 +55,17 @@ func (r *running) conclude(err error) sandbox.StreamEnd {
 	case errdefs.IsNotFound(inspectErr):
 		return r.forgotten(ctx)
 	case inspectErr != nil || exec.Running:
-		return sandbox.StreamEnd{Reason: sandbox.LostStreamCut, Complete: complete, Notes: []sandbox.Note{
-			{Code: "stream_cut", Text: "the connection to the engine broke before the command's end; it may be running, and kill still works"},
-		}}
+		return streamCut(complete)
 	case exec.Pid == 0:
 		r.refusal = startRefused(string(r.head))
 		return sandbox.StreamEnd{Reason: sandbox.LostStatusUnknown, Notes: []sandbox.Note{
 			{Code: "not_started", Text: textOf(r.refusal)},
 		}}
-	case exec.ExitCode == killedCode && !r.ended:
-		return r.wrapperKilled(ctx)
+	case r.ended:
+	case exec.ExitCode == attachFailedCode:
+		return streamCut(false)
+	case exec.ExitCode == killedCode, r.received < cutAbove:
+		return r.unwatched(ctx)
 	}
 	end := sandbox.StreamEnd{Code: &exec.ExitCode, Complete: complete}
 	if !complete {
@@ -83,6 +92,12 @@ func (r *running) awaitEnd(ctx context.Context, wait time.Duration) (exec contai
 	}
 }
 
+func streamCut(complete bool) sandbox.StreamEnd {
+	return sandbox.StreamEnd{Reason: sandbox.LostStreamCut, Complete: complete, Notes: []sandbox.Note{
+		{Code: "stream_cut", Text: "the connection to the engine broke before the command's end; it may be running, and kill still works"},
+	}}
+}
+
 // forgotten is the end of an exec that the engine does not know (any more): it
 // forgets them with their container, and when it restarts.
 func (r *running) forgotten(ctx context.Context) sandbox.StreamEnd {
@@ -94,12 +109,13 @@ func (r *running) forgotten(ctx context.Context) sandbox.StreamEnd {
 	}}
 }
 
-func (r *running) wrapperKilled(ctx context.Context) sandbox.StreamEnd {
+// unwatched is the end of an exec whose wrapper ended without a word.
+func (r *running) unwatched(ctx context.Context) sandbox.StreamEnd {
 	if !r.s.runs(ctx) {
 		return containerGone()
 	}
 	return sandbox.StreamEnd{Reason: sandbox.LostStatusUnknown, OOM: r.s.outOfMemory(ctx), Notes: []sandbox.Note{
-		{Code: "wrapper_killed", Text: "the process that watches over the command was killed, so its exit status is not known"},
+		{Code: "wrapper_killed", Text: "the process that watches over the command was killed or could not run, so its exit status is not known"},
 	}}
 }
 
@@ -114,12 +130,27 @@ func containerGone() sandbox.StreamEnd {
 func (s *Session) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectLimit)
 	defer cancel()
-	c, err := s.p.api.ContainerInspect(ctx, s.containerID)
-	if err != nil {
-		return !errdefs.IsNotFound(err)
+	for try := range runsTries {
+		c, err := s.p.api.ContainerInspect(ctx, s.containerID)
+		if err != nil {
+			return !errdefs.IsNotFound(err)
+		}
+		if c.State == nil || !c.State.Running || c.State.Dead || c.State.Status == container.StateRemoving {
+			return false
+		}
+		if pause(ctx, runsPause<<try) != nil {
+			break
+		}
 	}
-	return c.State != nil && c.State.Running
+	return true
 }
+
+// A container that is on its way out is shown as running for a moment longer than
+// the commands in it.
+const (
+	runsTries = 4
+	runsPause = 50 * time.Millisecond // doubled each time: 0.75 s together
+)
 
 // startRefused puts the engine's refusal to start a command into a kind. The
 // text is the engine's and its runtime's, and holds what the caller asked for.
@@ -132,7 +163,7 @@ func startRefused(text string) *sandbox.Error {
 		return cwdRefused(text, cause)
 	case has("resource temporarily unavailable"), has("cannot allocate memory"), has("can't fork"), has("procReady"), has("EAGAIN"),
 		has("read init-p"), has("reading error from init"):
-		return sandbox.Errorf(op, sandbox.KindCapacity, "the session has no room for another process: its cap of processes or of memory is reached; kill something in it first").Because(cause)
+		return noRoom().Because(cause)
 	case has("argument list too long"):
 		return sandbox.Invalid("argv", "the command line and the environment are together longer than the kernel takes").Because(cause)
 	case has("executable file not found"), has("no such file or directory"):
@@ -140,6 +171,10 @@ func startRefused(text string) *sandbox.Error {
 	default:
 		return sandbox.Errorf(op, sandbox.KindUnavailable, "the engine could not start the command").Because(cause)
 	}
+}
+
+func noRoom() *sandbox.Error {
+	return sandbox.Errorf("start command", sandbox.KindCapacity, "the session has no room for another process: its cap of processes or of memory is reached; kill something in it first")
 }
 
 func cwdRefused(text string, cause error) *sandbox.Error {

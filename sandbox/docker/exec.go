@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/docker/docker/api/types/container"
 
@@ -26,6 +27,9 @@ func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandb
 	const op = "start command"
 	cwd, err := workingDir(spec.Cwd)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkWords(spec.Argv, spec.Env); err != nil {
 		return nil, err
 	}
 	id, err := wrapper.NewID()
@@ -78,6 +82,44 @@ func workingDir(cwd string) (string, error) {
 	return dir, nil
 }
 
+// maxWord is the most that the kernel takes as one argument or one environment
+// entry, its end included; maxWords as all of them together, under the usual
+// limit of 8 MiB for a stack, with room left for the wrapper and for what the
+// session's environment and the image's add.
+const (
+	maxWord  = 128 << 10
+	maxWords = 3 << 19
+)
+
+// checkWords refuses what would not arrive as it is: the engine's API is JSON,
+// which replaces bytes that are not UTF-8, and the kernel takes no longer words.
+func checkWords(argv []string, env map[string]sandbox.Secret) error {
+	all := 0
+	for i, word := range argv {
+		all += len(word) + 1
+		switch {
+		case !utf8.ValidString(word):
+			return sandbox.Invalid("argv", "word %d of the command is not UTF-8; put such bytes into a file, or on stdin", i)
+		case len(word) >= maxWord:
+			return sandbox.Invalid("argv", "word %d of the command has %d bytes, and the kernel takes less than %d; put it into a file, or on stdin", i, len(word), maxWord)
+		}
+	}
+	for name, value := range env {
+		v := value.Reveal()
+		all += len(name) + len(v) + 2
+		switch {
+		case !utf8.ValidString(v):
+			return sandbox.Invalid("env", "the value of %s is not UTF-8", name)
+		case len(name)+1+len(v) >= maxWord:
+			return sandbox.Invalid("env", "the value of %s has %d bytes, and the kernel takes less than %d", name, len(v), maxWord-len(name)-1)
+		}
+	}
+	if all > maxWords {
+		return sandbox.Invalid("argv", "the command and its environment have %d bytes, and the kernel takes no more than about %d; put some into a file, or on stdin", all, maxWords)
+	}
+	return nil
+}
+
 // execEnv is what a command's environment has over the session's.
 func execEnv(set map[string]sandbox.Secret) []string {
 	env := make([]string, 0, len(set))
@@ -101,6 +143,9 @@ func (r *running) confirm(ctx context.Context) error {
 			return nil
 		case <-r.done:
 			timer.Stop()
+			if r.refusal != nil && !r.engineSpoke() {
+				r.s.stopUnseen(ctx, r.id) // not started, for all that is known
+			}
 			return r.refusal
 		case <-ctx.Done():
 			timer.Stop()

@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +31,11 @@ type running struct {
 	closeOne sync.Once
 
 	// The drain's alone, until done is closed.
-	head    []byte // the first raw output, while it may be the engine's refusal
-	ended   bool   // an end marker was seen: the wrapper has come to its end
-	let     bool   // its wrapper was let go
-	refusal error  // the engine did not start the command
+	received int64  // raw bytes
+	head     []byte // the first raw output, while it may be the engine's refusal
+	ended    bool   // an end marker was seen: the wrapper has come to its end
+	let      bool   // its wrapper was let go
+	refusal  error  // the engine did not start the command
 
 	stdin stdinPump
 }
@@ -125,31 +127,50 @@ var engineWords = []byte("OCI runtime exec failed")
 const headLimit = 2048
 
 func (r *running) take(s wrapper.Stream, p []byte) {
+	r.received += int64(len(p))
 	if s == wrapper.Stdout && len(r.head) < headLimit {
 		r.head = append(r.head, p[:min(len(p), headLimit-len(r.head))]...)
-	}
-	if len(r.head) == 0 || !bytes.HasPrefix(r.head, engineWords[:min(len(r.head), len(engineWords))]) {
-		r.speak()
 	}
 	content, events := r.filter.Feed(s, p)
 	if len(content) > 0 {
 		r.exec.Output(toSandbox(s), content)
 	}
 	for _, e := range events {
-		switch e.Kind {
-		case wrapper.Exited:
-			r.exec.CommandExited(e.Code)
-		case wrapper.EndOfStream:
-			r.ended = true
-		case wrapper.Refused:
-			r.exec.Note("not_run", "nothing was run: "+oneLine(e.Reason, 300))
-		}
+		r.hear(e)
+	}
+	if r.refusal == nil && (len(r.head) == 0 || !r.engineMaySpeak()) {
+		r.speak()
 	}
 	if !r.keeps && !r.let && r.filter.Complete() {
 		r.let = true
 		_ = r.st.closeWrite() // the wrapper ends without it, only later
 	}
 }
+
+// noProcess begins the wrapper's reason when it could not fork.
+const noProcess = "no process"
+
+func (r *running) hear(e wrapper.Event) {
+	switch e.Kind {
+	case wrapper.Exited:
+		r.exec.CommandExited(e.Code)
+	case wrapper.EndOfStream:
+		r.ended = true
+	case wrapper.Refused:
+		r.exec.Note("not_run", "nothing was run: "+oneLine(e.Reason, 300))
+		if strings.HasPrefix(e.Reason, noProcess) {
+			r.refusal = noRoom()
+		}
+	}
+}
+
+// engineMaySpeak says whether the output so far may be the engine's refusal.
+func (r *running) engineMaySpeak() bool {
+	return bytes.HasPrefix(r.head, engineWords[:min(len(r.head), len(engineWords))])
+}
+
+// engineSpoke says that it is, after the drain's end.
+func (r *running) engineSpoke() bool { return bytes.HasPrefix(r.head, engineWords) }
 
 func (r *running) speak() {
 	select {
