@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -84,15 +85,17 @@ type box struct {
 	nproc int // that user's cap on processes; 0 for none
 }
 
-// inShells runs the test in a fresh box for each shell.
+// inShells runs the test in a fresh box for each shell, all at once whatever the number
+// of processors: they mostly wait.
 func inShells(t *testing.T, test func(t *testing.T, b *box)) {
 	t.Helper()
+	var wg sync.WaitGroup
 	for _, sh := range shells {
-		t.Run(sh.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, newBox(t, sh.name))
+		wg.Go(func() {
+			t.Run(sh.name, func(t *testing.T) { test(t, newBox(t, sh.name)) })
 		})
 	}
+	wg.Wait()
 }
 
 func newBox(t testing.TB, shellName string) *box { return newBoxWith(t, shellName, "") }

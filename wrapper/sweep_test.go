@@ -39,6 +39,7 @@ func (b *box) running(script string) *wrapped {
 }
 
 func TestEXW14_SweepsWhatNothingHolds(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		live := b.running("sleep 60")
 		dead := b.running("sleep 61")
@@ -81,6 +82,7 @@ func TestEXW14_SweepsWhatNothingHolds(t *testing.T) {
 // TestEXW14_AfterKillingEverything: the wrapper falls with all else, the engine has the
 // status, and the next command finds a clean /tmp.
 func TestEXW14_AfterKillingEverything(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		w := b.sh("echo before; kill -9 -1")
 		if w.code != 137 || w.stdout() != "before\n" || w.filter.Complete() {
@@ -94,6 +96,7 @@ func TestEXW14_AfterKillingEverything(t *testing.T) {
 
 // TestEXW14_Marks: a late wrapper may still look for its mark; an old one is swept.
 func TestEXW14_Marks(t *testing.T) {
+	t.Parallel()
 	uptime, err := os.ReadFile("/proc/uptime")
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +140,7 @@ func (b *box) own(path string) {
 }
 
 func TestEXW15_CannotReadOrRemove(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		stem := "/tmp/tai-exec." + testID(t)
 		record := "pipe:[1]\npipe:[2]\n999999 1\n"
@@ -164,6 +168,7 @@ func TestEXW15_CannotReadOrRemove(t *testing.T) {
 
 // TestEXW14_PlantedNames: nothing planted in /tmp hangs or misleads a sweep.
 func TestEXW14_PlantedNames(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		write(t, b.file("/tmp/precious"), "x", 0o666)
 		b.own("/tmp/precious")
@@ -202,6 +207,7 @@ func TestEXW14_PlantedNames(t *testing.T) {
 
 // TestEXW14_ManyLeftovers: a session can litter its own /tmp; that costs it some time.
 func TestEXW14_ManyLeftovers(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		for range 200 {
 			name := "/tmp/tai-exec." + testID(t) + ".out"
@@ -218,6 +224,7 @@ func TestEXW14_ManyLeftovers(t *testing.T) {
 
 // TestEXW14_ConcurrentStarts: sweeps never take what belongs to a command beside them.
 func TestEXW14_ConcurrentStarts(t *testing.T) {
+	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		const rounds, width = 3, 12
 		for range rounds {
