@@ -2,7 +2,9 @@
 # $1 is the stem of the files, $2 the command's PATH, the rest the command.
 # Descriptors: 3 the fifo to read, 6 the status file, 9 the real stderr.
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154,SC3038
-trap 'exit 125' EXIT
+# Before the command is there it ends with 125 when a fork fails, else with 124.
+tai_k=125
+trap 'exit $tai_k' EXIT
 # The holder keeps the group's id taken until the wrapper's end of the fifo is gone. It
 # is forked twice, so that it is no child of the command, which may wait for all it
 # has; deaf to polite signals, so that "kill 0" spares it; and lets go of the output
@@ -16,11 +18,15 @@ trap 'exit 125' EXIT
 	) &
 	echo "h $!" >&6
 ) || exit
+tai_failed() {
+	tai_k=124
+	exit
+}
+echo $$ >"$1.pid.new" || tai_failed
+mv "$1.pid.new" "$1.pid" || tai_failed
 tai_publish() { echo "p $$ ${20}" >&6; }
-read -r tai_l <"/proc/$$/stat" || exit
-tai_publish ${tai_l##*) } || exit
-echo $$ >"$1.pid.new" || exit
-mv "$1.pid.new" "$1.pid" || exit
+read -r tai_l <"/proc/$$/stat" || tai_failed
+tai_publish ${tai_l##*) } || tai_failed
 # A stop makes its marker before it looks for this process, and we look for the marker
 # after we can be found: neither can miss the other.
 trap - EXIT

@@ -70,12 +70,17 @@ if [ "$tai_linger" ]; then exec 7</dev/null; else exec 7<&0; fi
 )
 tai_code=$?
 echo "s $tai_code" >&5
-tai_v=
+# Did its process come as far as becoming the command? Then it has put down its pid.
+tai_ran() {
+	while read -r tai_k tai_l; do
+		if [ "$tai_k" = p ]; then return; fi
+	done <"/proc/$$/fd/5"
+	tai_refuse "$1"
+}
 case $tai_code in
-12[567])
-	while read -r tai_k tai_l; do [ "$tai_k" != p ] || tai_v=1; done <"/proc/$$/fd/5"
-	[ "$tai_v" ] || tai_refuse "the command's process could not be set up"
-	;;
+124) tai_ran "cannot write $tai_f.pid" ;;
+125) tai_ran "no process can be started" ;;
+12[67]) tai_ran "the command's process cannot be set up; its arguments may be too long" ;;
 esac
 trap 'exit $tai_code' EXIT
 
