@@ -212,8 +212,8 @@ func TestDownloadShowsImages(t *testing.T) {
 	if got = c.ok("download", args{"path": "p.png", "encoding": "base64", "limit": 1 << 20}); got.str("content") != encoded || len(got.raw.Content) != 1 {
 		t.Error("asked for as base64 it is no image content")
 	}
-	large := append(buf.Bytes(), make([]byte, 700<<10)...)
-	c.ok("upload", args{"path": "l.png", "content": base64.StdEncoding.EncodeToString(large), "encoding": "base64"})
+	padded := append(buf.Bytes(), make([]byte, 700<<10)...)
+	c.ok("upload", args{"path": "l.png", "content": base64.StdEncoding.EncodeToString(padded), "encoding": "base64"})
 	if got = c.ok("download", args{"path": "l.png"}); len(got.raw.Content) != 1 || got.num("bytes") != 12_000 {
 		t.Errorf("an image that is too large comes in pieces: %d", got.num("bytes"))
 	}

@@ -137,8 +137,8 @@ func TestRunFitsItsTimeoutIntoTheCall(t *testing.T) {
 
 func TestRunOutputsAreBounded(t *testing.T) {
 	c := newRig(t).dial("inprocess", legacy)
-	large := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 3<<20))
-	files := []args{{"path": "a", "content": large, "encoding": "base64"}, {"path": "b", "content": large, "encoding": "base64"}, {"path": "c", "content": strings.Repeat("é", 300_000)}}
+	three := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xff}, 3<<20))
+	files := []args{{"path": "a", "content": three, "encoding": "base64"}, {"path": "b", "content": three, "encoding": "base64"}, {"path": "c", "content": strings.Repeat("é", 300_000)}}
 	got := c.ok("run", args{"command": "true", "files": files, "outputs": []string{"a", "b", "a", "c"}})
 	if len(got.list("outputs")) != 3 || len(got.text) > 500_000 || !strings.Contains(got.text, "100000 more characters are in the structured result") || got.noteCodes() != "outputs_missing" || !strings.Contains(got.text, "too large") {
 		t.Errorf("%d outputs, notes %s", len(got.list("outputs")), got.noteCodes())

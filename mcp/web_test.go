@@ -121,13 +121,13 @@ func TestRequestBodiesAreBounded(t *testing.T) {
 	r := newRig(t, func(o *mcp.Options) { o.MaxBody = 1 << 20 })
 	web := r.web()
 	session := initialize(t, web)
-	large := strings.Repeat("x", 1<<20)
+	full := strings.Repeat("x", 1<<20)
 	for _, path := range []string{"/mcp", "/message?sessionId=x"} {
-		response, body := post(t, web, path, large, "Mcp-Session-Id", session)
+		response, body := post(t, web, path, full, "Mcp-Session-Id", session)
 		if code, text := rpcError(t, body); response.StatusCode != http.StatusOK && response.StatusCode < 400 || code == 0 {
 			t.Errorf("%s: %s %s", path, response.Status, text)
 		}
-		response, body = post(t, web, path, large+"x", "Mcp-Session-Id", session)
+		response, body = post(t, web, path, full+"x", "Mcp-Session-Id", session)
 		if _, text := rpcError(t, body); response.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(text, "larger than 1 MiB") {
 			t.Errorf("%s: %s %s", path, response.Status, body)
 		}
@@ -257,6 +257,33 @@ func TestBugMT01_CancelNoticeOverHTTP(t *testing.T) {
 	}
 }
 
+// T51: headers that say something else than the body are refused before any
+// tool runs.
+func TestAttackT51_HeadersMustAgreeWithTheBody(t *testing.T) {
+	r := newRig(t)
+	web := r.web()
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"session_create","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for _, headers := range [][]string{
+		{"MCP-Protocol-Version", "2026-07-28"},
+		{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list", "Mcp-Name", "session_create"},
+		{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "session_list"},
+		{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call"},
+		{"MCP-Protocol-Version", "2025-11-25", "Mcp-Method", "tools/call", "Mcp-Name", "session_create"},
+		{"Mcp-Method", "tools/call", "Mcp-Name", "session_create"},
+	} {
+		response, answer := post(t, web, "/mcp", body, headers...)
+		if code, _ := rpcError(t, answer); response.StatusCode != http.StatusBadRequest || code != -32020 {
+			t.Errorf("%v: %s %s", headers, response.Status, answer)
+		}
+	}
+	if n := len(r.fake.Sessions()); n != 0 {
+		t.Errorf("%d sessions were made", n)
+	}
+	if response, answer := post(t, web, "/mcp", body, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "session_create"); response.StatusCode != http.StatusOK || len(r.fake.Sessions()) != 1 {
+		t.Errorf("agreeing headers: %s %s", response.Status, answer)
+	}
+}
+
 // The end of a mere stream is not the end of its client (the default session
 // stays).
 func TestClosedStreamKeepsTheClientSession(t *testing.T) {
@@ -329,11 +356,11 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-// 10 MB of arguments and of results pass in one piece.
+// Large arguments and results pass in one piece.
 func TestLargeMessagesOverHTTP(t *testing.T) {
 	for _, how := range []string{"http", "sse"} {
 		c := newRig(t).dial(how, legacy)
-		for _, size := range []int{1 << 20, 8 << 20} {
+		for _, size := range []int{1 << 20, large} {
 			content := strings.Repeat("y", size)
 			if got := c.ok("upload", args{"path": "f", "content": content}); got.list("files")[0].(args)["size"] != float64(size) {
 				t.Errorf("%v", got.fields)
@@ -357,7 +384,7 @@ func TestCloseStopsWhatIsUnderWay(t *testing.T) {
 		_, _ = c.try(t.Context(), "exec", args{"session_id": session, "command": "sleep 1000", "wait_seconds": 40}, nil)
 	}()
 	eventually(t, "the command runs", func() bool { return r.fake.Running() == 1 })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := r.server.Close(ctx); err != nil {
 		t.Error(err)
