@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ func (r *running) confirm(ctx context.Context) error {
 			return nil
 		case <-r.done:
 			timer.Stop()
-			if r.refusal != nil && !r.engineSpoke() {
+			if r.refusal != nil && !r.engineSpoke() && !r.ended {
 				r.s.stopUnseen(ctx, r.id) // not started, for all that is known
 			}
 			return r.refusal
@@ -166,7 +167,13 @@ func (r *running) confirm(ctx context.Context) error {
 func (s *Session) stopUnseen(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sandbox.StopLimit)
 	defer cancel()
-	if _, err := s.stop(ctx, id, sandbox.SignalKill); err != nil {
+	_, err := s.stopOnce(ctx, id, sandbox.SignalKill)
+	if errors.Is(err, errNoRoom) {
+		// Never at the price of the session: nothing says that there is
+		// anything to stop.
+		_, err = s.stopWithHeadroom(ctx, id, sandbox.SignalKill)
+	}
+	if err != nil {
 		s.p.log.Warn("a command whose start failed may run on", "session", s.info.ID, "error", err)
 	}
 }

@@ -315,7 +315,10 @@ func TestAttackT13_D24_ForkBombIsStopped(t *testing.T) {
 		return err == nil && len(c.Processes) >= 40
 	})
 	began := time.Now()
-	_, err := start(t, s, shell("echo no room"))
+	other, err := start(t, s, shell("echo no room"))
+	if err == nil {
+		t.Errorf("a command in a full session: %+v", finish(t, other))
+	}
 	wantError(t, err, sandbox.KindCapacity, "")
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %v to say so", took)

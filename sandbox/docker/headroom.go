@@ -4,45 +4,46 @@ import (
 	"context"
 	"errors"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 
 	"caisson/sandbox"
 )
 
-// headroom is by how much the cap of processes is raised for a stop: enough for
-// its shell, and little for what has filled the cap.
-const headroom = 24
+// headrooms are by how much the cap of processes is raised for a stop, from one
+// try to the next: what has filled the cap takes of them too, so that a little
+// may be gone before the stop's shell has begun.
+var headrooms = []int64{32, 128, 512}
 
-// stopWithHeadroom is stop for a container at its cap of processes: the cap is
-// raised, and put back (D24). Where the stop fails even then, the session ends:
-// nothing in it could ever be stopped.
-func (s *Session) stopWithHeadroom(ctx context.Context, id string, sig sandbox.Signal) (sandbox.StopReport, error) {
+// stopWithHeadroom is a stop for a container at its cap of processes: the cap is
+// raised, and put back (D24). errNoRoom means that it was no use.
+func (s *Session) stopWithHeadroom(ctx context.Context, id string, sig sandbox.Signal) (report sandbox.StopReport, err error) {
 	pids := s.Info().Pids
-	report, err := sandbox.StopReport{}, errNoRoom
-	if pids > 0 && s.capPids(ctx, pids+headroom) == nil {
-		report, err = s.stopOnce(ctx, id, sig)
-		back, cancel := cleanup(ctx)
+	err = errNoRoom
+	if pids <= 0 {
+		return report, err
+	}
+	defer func() {
+		ctx, cancel := cleanup(ctx)
 		defer cancel()
-		if err := s.capPids(back, pids); err != nil {
+		if err := s.capPids(ctx, pids); err != nil && !errdefs.IsNotFound(err) {
 			s.p.log.Error("a raised cap of processes could not be put back", "session", s.info.ID, "error", err)
 			s.note(sandbox.Note{Code: "pids_cap_raised", Text: "the cap of processes was raised to stop a command, and could not be put back"})
 		}
+	}()
+	for _, room := range headrooms {
+		if capErr := s.capPids(ctx, pids+room); capErr != nil {
+			return report, errors.Join(err, capErr)
+		}
+		if report, err = s.stopOnce(ctx, id, sig); !errors.Is(err, errNoRoom) {
+			return report, err
+		}
 	}
-	if err == nil || sig != sandbox.SignalKill || !errors.Is(err, errNoRoom) {
-		return report, plainKillFailure(err)
-	}
-	return s.endForStop(ctx, err)
+	return report, err
 }
 
 func (s *Session) capPids(ctx context.Context, pids int64) error {
 	_, err := s.p.api.ContainerUpdate(ctx, s.containerID, container.UpdateConfig{Resources: container.Resources{PidsLimit: &pids}})
-	return err
-}
-
-func plainKillFailure(err error) error {
-	if errors.Is(err, errNoRoom) {
-		return killFailed("the session has no room for the stop's own process").Because(err)
-	}
 	return err
 }
 

@@ -138,7 +138,9 @@ func (r *running) take(s wrapper.Stream, p []byte) {
 	for _, e := range events {
 		r.hear(e)
 	}
-	if r.refusal == nil && (len(r.head) == 0 || !r.engineMaySpeak()) {
+	// An end marker says nothing of a start: a refusal may come behind it, on the
+	// other stream.
+	if len(content) > 0 && r.refusal == nil && (len(r.head) == 0 || !r.engineMaySpeak()) {
 		r.speak()
 	}
 	if !r.keeps && !r.let && r.filter.Complete() {

@@ -21,13 +21,20 @@ var errNoRoom = errors.New("the session has no room for the stop's own process")
 
 // stop sends a signal to a command's group by an exec of its own, and returns
 // what that found as soon as it says so: its own end may be seconds away
-// (STP-7). ctx bounds all of it.
+// (STP-7). Where even that has no room, a kill ends the session (D24). ctx bounds
+// all of it.
 func (s *Session) stop(ctx context.Context, id string, sig sandbox.Signal) (sandbox.StopReport, error) {
 	report, err := s.stopOnce(ctx, id, sig)
 	if errors.Is(err, errNoRoom) {
 		report, err = s.stopWithHeadroom(ctx, id, sig)
 	}
-	return report, err
+	switch {
+	case !errors.Is(err, errNoRoom):
+		return report, err
+	case sig == sandbox.SignalKill:
+		return s.endForStop(ctx, err)
+	}
+	return report, killFailed("the session has no room for the process that sends the signal").Because(err)
 }
 
 func (s *Session) stopOnce(ctx context.Context, id string, sig sandbox.Signal) (sandbox.StopReport, error) {
