@@ -30,11 +30,12 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 				writeRPCError(rw, http.StatusInternalServerError, nil, mcpgo.INTERNAL_ERROR, "internal error, reference "+ref)
 			}
 		}()
+		host, ours := w.hostAllowed(r)
 		switch {
-		case !w.hostAllowed(r):
+		case !host:
 			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "this server is not reached by that Host")
 			return
-		case !w.originAllowed(r):
+		case !w.originAllowed(r, ours):
 			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "pages of that Origin may not call this server")
 			return
 		}
@@ -46,13 +47,19 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 }
 
 // originAllowed refuses every browser page that is not listed. Programs send no
-// Origin.
-func (w *web) originAllowed(r *http.Request) bool {
+// Origin, or our own address; that counts only where the address is known to be
+// ours, since a page can point a name of its own at us.
+func (w *web) originAllowed(r *http.Request, ours bool) bool {
 	origins := r.Header.Values("Origin")
-	if len(origins) == 0 {
+	switch {
+	case len(origins) == 0:
+		return true
+	case len(origins) > 1:
+		return false
+	case ours && (strings.EqualFold(origins[0], "http://"+r.Host) || strings.EqualFold(origins[0], "https://"+r.Host)):
 		return true
 	}
-	return len(origins) == 1 && slices.ContainsFunc(exactOrigins(w.s.options.AllowedOrigins), func(allowed string) bool {
+	return slices.ContainsFunc(exactOrigins(w.s.options.AllowedOrigins), func(allowed string) bool {
 		return strings.EqualFold(allowed, origins[0])
 	})
 }
@@ -69,18 +76,19 @@ func exactOrigins(origins []string) []string {
 
 // hostAllowed refuses names that a foreign page could have pointed at us. On a
 // loopback connection only loopback names are our own, beside those listed.
-func (w *web) hostAllowed(r *http.Request) bool {
+// ours says that the name is known to be: not merely that none is excluded.
+func (w *web) hostAllowed(r *http.Request) (allowed, ours bool) {
 	name := hostName(r.Host)
-	for _, allowed := range w.s.options.AllowedHosts {
-		if strings.EqualFold(allowed, r.Host) || strings.EqualFold(allowed, name) {
-			return true
+	for _, listed := range w.s.options.AllowedHosts {
+		if strings.EqualFold(listed, r.Host) || strings.EqualFold(listed, name) {
+			return true, true
 		}
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok && isLoopback(hostName(local.String())) {
-		return isLoopback(name)
+		return isLoopback(name), isLoopback(name)
 	}
-	return len(w.s.options.AllowedHosts) == 0 && name != ""
+	return len(w.s.options.AllowedHosts) == 0 && name != "", false
 }
 
 func hostName(hostPort string) string {

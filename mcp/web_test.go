@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,7 +61,7 @@ func TestBugMT08_AttackT50_ForeignPagesAreRefused(t *testing.T) {
 		{http.MethodPost, "/message?sessionId=x"},
 	}
 	for _, e := range endpoints {
-		for _, origin := range []string{"https://evil.example", "null", "*", "http://localhost.evil.example", "https://app.example:8443", "http://app.example", web.URL, "https://none.invalid", "file://"} {
+		for _, origin := range []string{"https://evil.example", "null", "*", "http://localhost.evil.example", "https://app.example:8443", "http://app.example", "http://127.0.0.1:1", "http://localhost", "https://none.invalid", "file://"} {
 			response, body := send(t, web, e.method, e.path, initializeBody, "Origin", origin, "Mcp-Session-Id", session)
 			if response.StatusCode != http.StatusForbidden {
 				t.Errorf("%s %s from %s: %s %s", e.method, e.path, origin, response.Status, body)
@@ -80,6 +81,9 @@ func TestBugMT08_AttackT50_ForeignPagesAreRefused(t *testing.T) {
 			t.Errorf("as %s: %s %s", host, response.Status, body)
 		}
 	}
+	if response, body := post(t, web, "/mcp", initializeBody, "Origin", web.URL); response.StatusCode != http.StatusOK {
+		t.Errorf("our own address: %s %s", response.Status, body)
+	}
 	response, _ := post(t, web, "/mcp", initializeBody, "Origin", "https://app.example")
 	if response.StatusCode != http.StatusOK || response.Header.Get("Access-Control-Allow-Origin") != "https://app.example" {
 		t.Errorf("a permitted page: %s %v", response.Status, response.Header)
@@ -94,6 +98,31 @@ func TestBugMT08_AttackT50_ForeignPagesAreRefused(t *testing.T) {
 				t.Errorf("%s as %q: %s %s", path, kind, response.Status, body)
 			}
 		}
+	}
+}
+
+// On an address that is not loopback a page can have a name of its own lead to
+// us, so that its Origin and the Host agree: that does not make it ours.
+func TestReboundNameIsNotOurs(t *testing.T) {
+	handler := newRig(t).server.Handler()
+	outside := func(headers ...string) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(initializeBody))
+		local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
+		request = request.WithContext(context.WithValue(request.Context(), http.LocalAddrContextKey, local))
+		request.Header.Set("Content-Type", "application/json")
+		request.Host = "evil.example"
+		for i := 0; i+1 < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Code
+	}
+	if code := outside(); code != http.StatusOK {
+		t.Errorf("a program: %d", code)
+	}
+	if code := outside("Origin", "http://evil.example"); code != http.StatusForbidden {
+		t.Errorf("a page under that name: %d", code)
 	}
 }
 
