@@ -171,12 +171,12 @@ func TestBugFS04_UploadsOfAnySizeMakeTheirParents(t *testing.T) {
 	a.fails("too_large", "upload", args{"session_id": s, "path": "big", "content": strings.Repeat("x", 8<<20+1)})
 }
 
-// A file of 50 MiB up and down in pieces, while somebody else's small requests
+// A file of 50 MiB up and down in pieces, while small requests on the same link
 // are answered.
-func TestBugFS04_FiftyMiBInPiecesBothWaysWhileOthersAreServed(t *testing.T) {
-	a := connectPlain(t, httpLegacy)
+func TestBugFS04_FiftyMiBInPiecesBothWaysWhilePingsAreAnswered(t *testing.T) {
+	a := connectPlain(t, stdioLegacy)
 	s := a.session(nil)
-	stop := pulse(t, connectPlain(t, httpLegacy), time.Second)
+	stop := pulse(t, a, time.Second)
 	const total, step = 50 << 20, 1 << 20
 	data := noise(total)
 	for at := 0; at < total; at += step {
