@@ -49,13 +49,15 @@ func TestD27_Filter(t *testing.T) {
 		{"unknown word", mark + "foo\n" + mark + "\n", mark + "foo\n" + mark + "\n", Stdout, nil, false},
 		{
 			"exited", "a" + mark + "exited 3\nb" + mark + "end\n", "ab", Stderr,
-			[]Event{{Kind: Exited, Stream: Stderr, Code: 3}, {Kind: EndOfStream, Stream: Stderr}}, true,
+			[]Event{{Kind: Exited, Stream: Stderr, Code: 3}, {Kind: EndOfStream, Stream: Stderr}},
+			true,
 		},
 		{"exited on stdout", mark + "exited 3\n", mark + "exited 3\n", Stdout, nil, false},
 		{"exited oddly", mark + "exited 03\n" + mark + "exited 256\n" + mark + "exited\n", mark + "exited 03\n" + mark + "exited 256\n" + mark + "exited\n", Stderr, nil, false},
 		{
 			"refused", mark + "refused no room\n" + mark + "end\n", "tai-exec: no room\n", Stderr,
-			[]Event{{Kind: Refused, Stream: Stderr, Reason: "no room"}, {Kind: EndOfStream, Stream: Stderr}}, true,
+			[]Event{{Kind: Refused, Stream: Stderr, Reason: "no room"}, {Kind: EndOfStream, Stream: Stderr}},
+			true,
 		},
 		{"refused too late", "x" + mark + "refused no room\n", "x" + mark + "refused no room\n", Stderr, nil, false},
 		{"refused on stdout", mark + "refused no room\n", mark + "refused no room\n", Stdout, nil, false},

@@ -31,11 +31,8 @@ tai_holds() {
 		tai_r=2 tai_odd=
 		[ -r "$1/fd" ] || break
 		for tai_d in "$1"/fd/*; do
-			if [ -p "$tai_d" ]; then
-				if [ "$tai_d" -ef "$tai_a" ] || [ "$tai_d" -ef "$tai_b" ]; then return 0; fi
-			elif [ ! -e "$tai_d" ]; then
-				tai_odd=$tai_d
-			fi
+			if [ -p "$tai_d" ] && { [ "$tai_d" -ef "$tai_a" ] || [ "$tai_d" -ef "$tai_b" ]; }; then return 0; fi
+			[ -e "$tai_d" ] || tai_odd=$tai_d
 		done
 		[ "$tai_odd" ] || return 1
 		# Still in the list it is unreadable, else it was closed or there are none.
@@ -119,6 +116,7 @@ tai_record() {
 # only the names of its pipes are left to compare with: tai_ls is the text of an
 # "ls -l /proc/[0-9]*/fd".
 tai_lost() {
+	[ "$tai_ls" ] || return 2
 	case $tai_ls in
 	*"$tai_x"* | *"$tai_y"*) return 0 ;;
 	esac

@@ -19,7 +19,8 @@ func TestSTP07_ParseReport(t *testing.T) {
 		{"nothing", rline + "found=0 status=-1 held=0 unreadable=0 marker=1 failed=\n", Report{Status: -1, Marker: true}, true},
 		{
 			"unreadable", rline + "found=1 status=0 held=0 unreadable=1 marker=0 failed=unreadable\n",
-			Report{Found: true, Unreadable: true, Failed: FailedUnreadable}, true,
+			Report{Found: true, Unreadable: true, Failed: FailedUnreadable},
+			true,
 		},
 		{"after other lines", "noise\n\nOCI runtime exec failed\n" + ok, Report{Found: true, Status: 137}, true},
 		{"the first counts", ok + rline + "found=0 status=0 held=0 unreadable=0 marker=0 failed=\n", Report{Found: true, Status: 137}, true},

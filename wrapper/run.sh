@@ -1,12 +1,13 @@
 # Runs one command of a session. The text before this sets tai_id, tai_linger (1 or
 # empty) and tai_child (child.sh); $1 is the command's PATH, empty for the container's
 # own; the rest is the command.
-# Descriptors: 1 the real stdout, 8 the real stderr (2 is /dev/null, so that no shell
-# prints "Killed" into the output), 4 the fifo, 5 the status file, 7 the command's
-# stdin. A stop finds 1, 4, 5 and 8 through /proc: what becomes of the names in /tmp
-# changes nothing that matters.
+# Descriptors: 3 the real stdout, 8 the real stderr, 4 the fifo, 5 the status file, 7 the
+# command's stdin. A stop finds 3, 4, 5 and 8 through /proc, so that what becomes of the
+# names in /tmp changes nothing that matters. 1 will not do, since each redirection of a
+# builtin changes it for a moment; 2 is /dev/null, so that no shell prints "Killed" into
+# the output.
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154,SC3045
-exec 8>&2 2>/dev/null
+exec 3>&1 8>&2 >/dev/null 2>&1
 trap : HUP INT QUIT TERM USR1 USR2 ALRM PIPE
 tai_f=/tmp/tai-exec.$tai_id
 tai_path=${1:-$PATH} tai_made='' tai_w='' tai_me=''
@@ -14,7 +15,7 @@ shift
 PATH=/usr/bin:/bin:/usr/sbin:/sbin
 
 tai_clean() { command eval 'rm -f $tai_f.pid $tai_f.pid.new $tai_f.fifo $tai_f.status $tai_f.mark $tai_f.out'; }
-tai_over() { echo "tai-exec:$tai_id:end" && echo "tai-exec:$tai_id:end" >&8; }
+tai_over() { echo "tai-exec:$tai_id:end" >&3 && echo "tai-exec:$tai_id:end" >&8; }
 # A refusal: nothing was run.
 tai_refuse() {
 	trap 'exit 126' EXIT
@@ -46,7 +47,7 @@ tai_pipe() {
 }
 tai_stat $$ || tai_refuse "cannot read /proc"
 tai_began=$tai_start
-tai_pipe 1
+tai_pipe 3
 tai_out=$tai_v
 tai_pipe 8
 set -C
@@ -66,7 +67,7 @@ if [ "$tai_linger" ]; then exec 7</dev/null; else exec 7<&0; fi
 # a subshell, since redirections of a plain command are made in the shell that waits.
 (
 	exec setsid /bin/sh -c "$tai_child" sh $tai_f "$tai_path" "$@" \
-		<&7 3<"/proc/$$/fd/4" 6>&5 9>&8 4>&- 5>&- 7<&- 8>&-
+		<&7 >&3 3<"/proc/$$/fd/4" 6>&5 9>&8 4>&- 5>&- 7<&- 8>&-
 )
 tai_code=$?
 echo "s $tai_code" >&5
@@ -86,7 +87,7 @@ trap 'exit $tai_code' EXIT
 
 # The command runs until nothing holds its output. One that holds is remembered and
 # looked at alone, and all of them again when it has let go.
-tai_a=/proc/$$/fd/1 tai_b=/proc/$$/fd/8 tai_since=$tai_began tai_i=0 tai_told=
+tai_a=/proc/$$/fd/3 tai_b=/proc/$$/fd/8 tai_since=$tai_began tai_i=0 tai_told=
 while :; do
 	tai_scan
 	[ $? != 1 ] || break
@@ -114,7 +115,7 @@ if [ "$tai_linger" ]; then
 	read -r -t 10 tai_l
 	if [ $? = 2 ]; then
 		trap : CHLD
-		(exec sleep 10) </dev/null >/dev/null 8>&- &
+		(exec sleep 10) </dev/null 3>&- 8>&- &
 		read -r tai_l
 		kill $!
 	fi

@@ -32,8 +32,10 @@ func TestEXW13_ExitCodes(t *testing.T) {
 // it runs, and its pid, which is its group's too, in the .pid file.
 func TestEXW02_EXW03_EXW04_Records(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
-		w := b.start(Command{Argv: []string{"sh", "-c",
-			`ls -l /proc/$$/fd/1 /proc/$$/fd/2; read -r stat </proc/$$/stat; echo "$stat"; read -r line; exit 0`}})
+		w := b.start(Command{Argv: []string{
+			"sh", "-c",
+			`ls -l /proc/$$/fd/1 /proc/$$/fd/2; read -r stat </proc/$$/stat; echo "$stat"; read -r line; exit 0`,
+		}})
 		await(t, "command runs", func() bool { return b.has(w.id, "pid") })
 		record, err := os.ReadFile(b.file("/tmp/tai-exec." + w.id + ".out"))
 		if err != nil {
@@ -99,8 +101,10 @@ func TestD27_CommandThatWritesMarkers(t *testing.T) {
 	inShells(t, func(t *testing.T, b *box) {
 		id := testID(t)
 		p := "tai-exec:" + id + ":"
-		w := b.start(Command{ID: id, Argv: []string{"sh", "-c",
-			"echo " + p + "end; echo more; echo " + p + "end; echo x " + p + "refused me >&2; echo " + p + "exited 999 >&2; exit 4"}})
+		w := b.start(Command{ID: id, Argv: []string{
+			"sh", "-c",
+			"echo " + p + "end; echo more; echo " + p + "end; echo x " + p + "refused me >&2; echo " + p + "exited 999 >&2; exit 4",
+		}})
 		_ = w.stdin.Close()
 		w.wait()
 		if w.code != 4 || w.stdout() != p+"end\nmore\n"+p+"end\n" || w.stderr() != "x "+p+"refused me\n"+p+"exited 999\n" {

@@ -82,7 +82,7 @@ while [ $tai_found = 1 ] && [ $tai_code = -1 ] && [ -z "$tai_fail" ]; do
 done
 
 # Who still holds the output? What is just dying is looked at again.
-tai_a=$tai_w/fd/1 tai_b=$tai_w/fd/8 tai_i=0
+tai_a=$tai_w/fd/3 tai_b=$tai_w/fd/8 tai_i=0
 while :; do
 	[ -z "$tai_put" ] || tai_read $tai_put
 	[ -z "$tai_done" ] || break
