@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -17,7 +18,7 @@ import (
 const scanPause = 10 * time.Millisecond
 
 // await waits until the exec has ended, its new output matches, or the time is
-// over. Only the end of ctx is an error.
+// over, the call's own included. Only a client that went away is an error.
 func await(ctx context.Context, e *sandbox.Exec, limit time.Duration, match *matcher) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -35,17 +36,26 @@ func await(ctx context.Context, e *sandbox.Exec, limit time.Duration, match *mat
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return clientGone(ctx)
 		case <-changed:
 		}
 		select {
 		case <-e.Done():
 			return nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return clientGone(ctx)
 		case <-time.After(scanPause):
 		}
 	}
+}
+
+// clientGone is the error of a context that has ended, but for its call's own
+// deadline.
+func clientGone(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errCallLimit) {
+		return nil
+	}
+	return ctx.Err()
 }
 
 // waitLimit is how long a call may wait for what its client asked: without

@@ -139,6 +139,21 @@ func TestDefaultSessionIsOnePerClient(t *testing.T) {
 	}
 }
 
+// Whichever tool makes the default session says so.
+func TestToolsSayThatTheyMadeTheSession(t *testing.T) {
+	c := newRig(t).dial("inprocess", legacy)
+	for tool, a := range map[string]args{"list_files": nil, "upload": {"path": "f", "content": "x"}, "exec": {"command": "true"}} {
+		got := c.ok(tool, a)
+		if got.fields["session_created"] != true || !strings.Contains(got.text, got.str("session_id")) {
+			t.Errorf("%s: %v\n%s", tool, got.fields, got.text)
+		}
+		if again := c.ok(tool, a); again.fields["session_created"] != nil {
+			t.Errorf("%s: %v", tool, again.fields)
+		}
+		c.ok("session_destroy", args{"session_id": got.str("session_id")})
+	}
+}
+
 func TestFirstCallsAtOnceMakeOneDefaultSession(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("inprocess", legacy)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -17,6 +18,10 @@ import (
 // callLimit is how long a call may take whose client did not ask for progress:
 // many clients give up at 60 s and then know nothing of what was done.
 const callLimit = 45 * time.Second
+
+// errCallLimit is why a call's context ends at its deadline. It is told apart
+// from a client that went away: only that stops what the call has started.
+var errCallLimit = errors.New("the call has to answer now")
 
 // about is what a client reads of a tool before it calls it.
 type about struct {
@@ -162,7 +167,7 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 	if c.progress = startProgress(ctx, s.mcp, request, s.pace); c.progress == nil {
 		c.deadline = time.Now().Add(s.callLimit)
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.deadline)
+		ctx, cancel = context.WithDeadlineCause(ctx, c.deadline, errCallLimit)
 		defer cancel()
 	}
 	defer c.progress.finish()

@@ -27,6 +27,7 @@ type downloadInput struct {
 }
 
 type downloadResult struct {
+	madeSession
 	Path     string  `json:"path" about:"Absolute."`
 	Size     int64   `json:"size" about:"Of the whole file."`
 	Offset   int64   `json:"offset" about:"Where this piece begins."`
@@ -84,7 +85,7 @@ func (s *Server) download(ctx context.Context, c *call, in *downloadInput) (*rep
 	if err != nil {
 		return nil, err
 	}
-	return in.reply(file)
+	return in.reply(t, file)
 }
 
 func (in *downloadInput) check() error {
@@ -124,15 +125,15 @@ func mimeType(file sandbox.FileContent) string {
 	}
 }
 
-func (in *downloadInput) reply(file sandbox.FileContent) (*reply, error) {
+func (in *downloadInput) reply(t target, file sandbox.FileContent) (*reply, error) {
 	result := downloadResult{
-		Path: visible(file.Path), Size: file.Size, Offset: file.Offset, SHA256: file.SHA256,
+		madeSession: t.made(), Path: visible(file.Path), Size: file.Size, Offset: file.Offset, SHA256: file.SHA256,
 		Mode: octal(file.Mode), MimeType: mimeType(file), Encoding: encodingBase64,
 	}
 	if in.wantsImage(file) && file.EOF {
 		result.Bytes = int64(len(file.Content))
 		image := mcpgo.NewImageContent(base64.StdEncoding.EncodeToString(file.Content), result.MimeType)
-		return &reply{structured: result, text: result.line("shown as an image"), extra: []mcpgo.Content{image}}, nil
+		return &reply{structured: result, text: result.heading("shown as an image"), extra: []mcpgo.Content{image}}, nil
 	}
 	content, text, err := in.cut(file)
 	if err != nil {
@@ -174,8 +175,8 @@ func (in *downloadInput) cut(file sandbox.FileContent) (content []byte, text boo
 	return content[:min(len(content), defaultOutputChars/4*3)], false, nil
 }
 
-func (r *downloadResult) line(what string) string {
-	return fmt.Sprintf("%s: %s, %d bytes, mode %s, %s", r.Path, r.MimeType, r.Size, r.Mode, what)
+func (r *downloadResult) heading(what string) string {
+	return r.line() + fmt.Sprintf("%s: %s, %d bytes, mode %s, %s", r.Path, r.MimeType, r.Size, r.Mode, what)
 }
 
 func (r *downloadResult) text(isText bool) string {
@@ -185,10 +186,10 @@ func (r *downloadResult) text(isText bool) string {
 		what += fmt.Sprintf("; %d bytes are left, go on with offset %d", left, end)
 	}
 	if !isText {
-		return r.line(what + "; not text: in the structured result as base64")
+		return r.heading(what + "; not text: in the structured result as base64")
 	}
 	fence := "=== " + newMark()
-	text := r.line(what) + "\n" + fence + " content\n" + *r.Content
+	text := r.heading(what) + "\n" + fence + " content\n" + *r.Content
 	if !strings.HasSuffix(*r.Content, "\n") {
 		text += "\n"
 	}

@@ -16,6 +16,7 @@ type editFileInput struct {
 }
 
 type editFileResult struct {
+	madeSession
 	Path         string `json:"path" about:"Absolute."`
 	Replacements int    `json:"replacements" about:"How many places were changed."`
 	Size         int64  `json:"size" about:"Of the file now."`
@@ -71,7 +72,7 @@ func (s *Server) editFile(ctx context.Context, c *call, in *editFileInput) (*rep
 	if err != nil {
 		return nil, err
 	}
-	result := editFileResult{visible(written[0].Path), count, written[0].Size, written[0].SHA256}
+	result := editFileResult{t.made(), visible(written[0].Path), count, written[0].Size, written[0].SHA256}
 	return jsonReply(result, "%d replacements", count)
 }
 

@@ -23,6 +23,7 @@ type listFilesInput struct {
 }
 
 type listFilesResult struct {
+	madeSession
 	Entries   []fileEntry `json:"entries" about:"By path."`
 	Truncated bool        `json:"truncated" about:"There are more than limit."`
 }
@@ -69,7 +70,7 @@ func (s *Server) listFiles(ctx context.Context, c *call, in *listFilesInput) (*r
 	if err != nil {
 		return nil, err
 	}
-	result := listFilesResult{Entries: make([]fileEntry, len(entries)), Truncated: more}
+	result := listFilesResult{madeSession: t.made(), Entries: make([]fileEntry, len(entries)), Truncated: more}
 	for i, e := range entries {
 		result.Entries[i] = fileEntry{
 			visible(e.Path), e.Type, e.Size, octal(e.Mode), e.ModifiedAt.UTC().Truncate(time.Second), visible(e.LinkTarget),
@@ -82,7 +83,7 @@ func (s *Server) listFiles(ctx context.Context, c *call, in *listFilesInput) (*r
 // is quoted.
 func (r *listFilesResult) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d entries", len(r.Entries))
+	fmt.Fprintf(&b, "%s%d entries", r.line(), len(r.Entries))
 	if r.Truncated {
 		b.WriteString(", and there are more: raise limit, or list a directory below")
 	}

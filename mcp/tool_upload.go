@@ -32,6 +32,7 @@ type uploadInput struct {
 }
 
 type uploadResult struct {
+	madeSession
 	Files []writtenFile `json:"files" about:"What was written, verified."`
 }
 
@@ -104,7 +105,7 @@ func (s *Server) upload(ctx context.Context, c *call, in *uploadInput) (*reply, 
 	if err != nil {
 		return nil, err
 	}
-	result := uploadResult{Files: make([]writtenFile, len(written))}
+	result := uploadResult{madeSession: t.made(), Files: make([]writtenFile, len(written))}
 	for i, w := range written {
 		result.Files[i] = writtenFile{visible(w.Path), w.Bytes, w.Size, w.SHA256}
 	}
