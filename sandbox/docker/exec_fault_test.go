@@ -250,3 +250,54 @@ func TestSTP12_STP14_StopThatDoesNotReportIsBounded(t *testing.T) {
 		t.Errorf("the next kill: %v, %v", killed, err)
 	}
 }
+
+// noRoomSaid is an engine's refusal of an exec in a session at its cap.
+const noRoomSaid = "OCI runtime exec failed: exec failed: unable to start container process: read init-p: connection reset by peer: unknown\r\n"
+
+// TestD24_CapIsRaisedForAStopAndPutBack refuses the stop's first exec for want of
+// room.
+func TestD24_CapIsRaisedForAStopAndPutBack(t *testing.T) {
+	p, proxy := faulty(t)
+	s := create(t, p, specOf(""))
+	e := mustStart(t, s, shell("echo on; sleep 300"))
+	eventually(t, "output", func() bool { return output(t, e, sandbox.Stdout) == "on\n" })
+	proxy.Forget()
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Say: noRoomSaid, Times: 1})
+	if killed, err := e.Kill(sandbox.SignalKill); !killed || err != nil {
+		t.Errorf("%v, %v", killed, err)
+	}
+	update := "POST /containers/" + s.containerID + "/update"
+	if n := strings.Count(strings.Join(proxy.Calls(), "\n"), update); n != 2 {
+		t.Errorf("%d updates of the cap", n)
+	}
+	if limit := inspect(t, p, s).HostConfig.PidsLimit; limit == nil || *limit != 128 {
+		t.Errorf("the cap is %v afterwards", limit)
+	}
+}
+
+// TestD24_SessionEndsWhereItsCommandCannotBeStopped refuses every stop, and the
+// raise of the cap.
+func TestD24_SessionEndsWhereItsCommandCannotBeStopped(t *testing.T) {
+	p, proxy := faulty(t)
+	s := create(t, p, specOf(""))
+	e := mustStart(t, s, shell("echo on; sleep 300"))
+	eventually(t, "output", func() bool { return output(t, e, sandbox.Stdout) == "on\n" })
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Say: noRoomSaid})
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/containers/.*/update$"), Status: 500, Message: "broken"})
+	_, err := e.Kill(sandbox.SignalTerm)
+	wantError(t, err, sandbox.KindKillFailed, "")
+	_, err = start(t, s, shell("true")) // nor does a failed start
+	wantError(t, err, sandbox.KindCapacity, "")
+	if len(containers(t, p)) != 1 {
+		t.Error("a polite signal ended the session")
+	}
+	if _, err := e.Kill(sandbox.SignalKill); err != nil {
+		t.Error(err)
+	}
+	if r := finish(t, e); r.LostReason != sandbox.LostContainerGone || r.ExitCode != nil {
+		t.Errorf("%v, %d", r.LostReason, r.code())
+	}
+	if left := containers(t, p); len(left) != 0 || s.Info().State != sandbox.StateLost {
+		t.Errorf("left %v, state %v", left, s.Info().State)
+	}
+}

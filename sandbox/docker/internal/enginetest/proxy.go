@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/docker/docker/pkg/stdcopy"
 )
 
 // Fault is what a proxy does to a call.
@@ -22,6 +24,7 @@ type Fault struct {
 
 	Status  int           // answered in the engine's place, with Message
 	Message string        //
+	Say     string        // an attach is answered by this as the command's stdout, and its end
 	Swallow bool          // the engine gets the call, the caller no answer: the connection breaks
 	Hang    bool          // the engine gets nothing and the caller no answer, until the proxy closes
 	CutAt   int           // an attached stream breaks after so many bytes of output
@@ -153,6 +156,10 @@ func (p *Proxy) serve(conn net.Conn) {
 		case f.Hang:
 			<-p.closed
 			return
+		case f.Say != "":
+			_, _ = io.Copy(io.Discard, req.Body)
+			say(conn, f.Say)
+			return
 		case f.Status != 0:
 			_, _ = io.Copy(io.Discard, req.Body)
 			if answer(f.Status, f.Message).Write(conn) != nil {
@@ -188,6 +195,14 @@ func (p *Proxy) match(req *http.Request) Fault {
 		return found
 	}
 	return Fault{}
+}
+
+// say plays an engine that writes its own words in place of a command's output.
+func say(conn net.Conn, text string) {
+	resp := &http.Response{StatusCode: http.StatusSwitchingProtocols, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"tcp"}}}
+	if resp.Write(conn) == nil {
+		_, _ = stdcopy.NewStdWriter(conn, stdcopy.Stdout).Write([]byte(text))
+	}
 }
 
 func answer(status int, message string) *http.Response {
