@@ -189,8 +189,9 @@ func TestSTP09_WrapperKilled(t *testing.T) {
 func TestKIL04_NothingLeftToKill(t *testing.T) {
 	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
-		w := b.running("setsid sh -c ': >/tmp/escaped; exec sleep 97' & sleep 98")
+		w := b.running("setsid sh -c ': >/tmp/escaped; exec sleep 97' & exec sleep 98")
 		await(t, "it has left", func() bool { return slices.Contains(b.tmp(), "escaped") })
+		await(t, "it runs", func() bool { return b.runs("sleep 98") })
 		b.signal(b.wrapperPid(w.id), "KILL")
 		b.kill("sleep 98")
 		r, _ := b.stop(w.id, "KILL")
