@@ -2,14 +2,78 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"caisson/sandbox"
+	"caisson/sandbox/docker"
 	"caisson/settings"
 )
 
-// diagnose asks the provider what it finds on the engine.
+// diagnose asks the provider what it finds on the engine, and adds what the
+// settings say about it.
 func (p Process) diagnose(ctx context.Context, parts engineParts, s settings.Settings) []finding {
-	if err := parts.provider.Ping(ctx); err != nil {
-		return []finding{{level: levelFail, name: "engine", detail: err.Error()}}
+	clear := showProgress(p.Stderr, "looking at the engine and at "+s.Docker.DefaultImage+" …")
+	checks := parts.provider.Diagnose(ctx, s.Docker.DefaultImage)
+	clear()
+	var findings []finding
+	for _, c := range checks {
+		findings = append(findings, finding{level: levelOf(c), name: c.Name, detail: c.Detail, mend: c.Mend})
 	}
-	return []finding{{level: levelOK, name: "engine", detail: "answers"}}
+	return append(findings, probeFinding(s.Docker))
+}
+
+func levelOf(c docker.Check) level {
+	switch {
+	case !c.OK:
+		return levelFail
+	case c.Warn:
+		return levelWarn
+	default:
+		return levelOK
+	}
+}
+
+// probeFinding tells whether anything proves the firewall that the network
+// tiers rest on.
+func probeFinding(d settings.Docker) finding {
+	f := finding{level: levelOK, name: "firewall probe"}
+	switch {
+	case d.MaxNetwork == sandbox.NetworkNone:
+		f.detail = "not needed: SANDBOX_DOCKER_MAX_NETWORK allows no session a network"
+	case d.ReadinessProbeEnabled:
+		f.detail = "before each session with a network"
+	default:
+		f.level = levelWarn
+		f.detail = "off: nothing proves that sessions with a network are kept from the engine and its neighbours"
+		f.mend = "put the deployment's firewall rules in force and check them by hand, or set SANDBOX_DOCKER_MAX_NETWORK=none"
+	}
+	return f
+}
+
+// runtimeWait bounds the look at the engine's runtimes at start.
+const runtimeWait = 5 * time.Second
+
+// checkRuntimes refuses runtimes that the settings name and the engine does not
+// have: every session would fail. An engine that does not answer is no reason
+// not to start; its creates will say what is wrong.
+func (e engineParts) checkRuntimes(ctx context.Context, d settings.Docker) error {
+	named := map[string]string{"RUNTIME": d.Runtime, "VM_RUNTIME": d.VMRuntime}
+	if d.Runtime == "" && d.VMRuntime == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, runtimeWait)
+	defer cancel()
+	var faults settings.Faults
+	for _, c := range e.provider.Diagnose(ctx, "") {
+		for setting, name := range named {
+			if name != "" && c.Name == "runtime "+name && !c.OK {
+				faults = faults.With(settings.DockerPrefix+setting, fmt.Sprintf("names the runtime %s: %s; %s", name, c.Detail, c.Mend))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return faults
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"caisson/sandbox"
 )
 
 func TestReportPutsTheMendBelowItsFinding(t *testing.T) {
@@ -42,17 +40,12 @@ func (*screen) IsTerminal() bool { return true }
 
 func TestProgressIsOneLineOnATerminalAndNothingElsewhere(t *testing.T) {
 	var tty screen
-	l := newProgressLine(&tty)
-	l.stage(sandbox.Stage{Text: "pulling", Done: 1, Total: 4})
-	l.stage(sandbox.Stage{Text: "starting"})
-	l.clear()
-	if got, want := tty.String(), "\r\x1b[Kpulling 25 %\r\x1b[Kstarting\r\x1b[K"; got != want {
+	showProgress(&tty, "looking")()
+	if got, want := tty.String(), "looking\r\x1b[K"; got != want {
 		t.Errorf("terminal: %q, want %q", got, want)
 	}
 	var file bytes.Buffer
-	l = newProgressLine(&file)
-	l.stage(sandbox.Stage{Text: "pulling"})
-	l.clear()
+	showProgress(&file, "looking")()
 	if file.Len() != 0 {
 		t.Errorf("file: %q", file.String())
 	}

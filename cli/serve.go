@@ -74,12 +74,11 @@ func (p Process) serve(ctx context.Context, environ []string) error {
 	for _, warning := range s.Warnings {
 		log.Warn(warning)
 	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
 	v := &serving{settings: s, log: log, stderr: out}
-	v.parts, err = prepare(s, faults, log)
-	switch {
+	switch err = v.setUp(ctx, faults); {
 	case err == nil:
-		v.manager = v.parts.manage(s, log)
-		v.warn()
 	case s.MCP.Transport != "stdio" || !errors.As(err, &faults):
 		return err
 	default:
@@ -87,14 +86,27 @@ func (p Process) serve(ctx context.Context, environ []string) error {
 		err = setupError(faults)
 	}
 	v.server = v.newServer(err)
-	ctx, stop := untilSignal(ctx)
-	defer stop()
 	if s.MCP.Transport == "http" {
 		err = v.serveHTTP(ctx)
 	} else {
 		err = v.serveStdio(ctx, p.Stdin, p.Stdout)
 	}
 	return errors.Join(err, v.end(ctx))
+}
+
+// setUp makes the parts and starts the manager. The error is settings.Faults
+// when settings are wrong; nothing is left running then.
+func (v *serving) setUp(ctx context.Context, faults settings.Faults) error {
+	parts, err := prepare(v.settings, faults, v.log)
+	if err != nil {
+		return err
+	}
+	if err := parts.checkRuntimes(ctx, v.settings.Docker); err != nil {
+		return errors.Join(err, parts.provider.Close())
+	}
+	v.parts, v.manager = parts, parts.manage(v.settings, v.log)
+	v.warn()
+	return nil
 }
 
 // warn says what an operator has switched off.

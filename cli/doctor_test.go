@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"caisson/settings"
+)
+
+// realEngine is the environment of a server on the tests' engine, and fails the
+// test where there is none. A short run goes without.
+func realEngine(t *testing.T) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an engine, and the run is a short one")
+	}
+	file := os.Getenv("CAISSON_TEST_ENGINE")
+	if file == "" {
+		t.Fatal("needs an engine: run make test, or set CAISSON_TEST_ENGINE")
+	}
+	out, err := exec.Command("env", "-i", "sh", "-c", `. "$1" && env`, "sh", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"SANDBOX_DOCKER_PULL_POLICY=never"}
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, settings.DockerPrefix) {
+			environ = append(environ, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return environ
+}
+
+func TestDoctorFindsTheEngineInOrder(t *testing.T) {
+	out, p := run(t, realEngine(t), "doctor")
+	if p.status != exitOK || strings.Contains(out, "FAIL") {
+		t.Errorf("status %d:\n%s%s", p.status, out, p.stderr)
+	}
+	for _, want := range []string{"settings", "connection", "mTLS", "client certificate", "API 1.", "cap on memory", "network egress", "image caisson-session:latest", "firewall probe"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("colours in a pipe")
+	}
+}
+
+func TestDoctorFailsWithTheMend(t *testing.T) {
+	for name, c := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"dead engine": {[]string{deadEngine, "SANDBOX_DOCKER_TLS_VERIFY=false"}, "127.0.0.1:1"},
+		"no files":    {[]string{deadEngine, "SANDBOX_DOCKER_TLS_CERT_PATH=/nowhere/cert.pem"}, "/nowhere/cert.pem"},
+	} {
+		out, p := run(t, c.environ, "doctor")
+		if p.status != exitFailed || !strings.Contains(out, "FAIL  engine") || !strings.Contains(out, c.want) || !strings.Contains(out, "SANDBOX_DOCKER_HOST") {
+			t.Errorf("%s: status %d:\n%s%s", name, p.status, out, p.stderr)
+		}
+	}
+}
+
+func TestEXW01_DoctorNamesWhatAnImageLacks(t *testing.T) {
+	out, p := run(t, append(realEngine(t), "SANDBOX_DOCKER_DEFAULT_IMAGE=caisson-test-no-mkfifo"), "doctor")
+	if p.status != exitFailed || !strings.Contains(out, "mkfifo") {
+		t.Errorf("status %d:\n%s", p.status, out)
+	}
+}
+
+func TestAnAbsentRuntimeIsRefusedAtStart(t *testing.T) {
+	environ := append(realEngine(t), "SANDBOX_DOCKER_RUNTIME=runsc-nowhere")
+	_, p := run(t, environ, "serve", "--transport=http", "--addr=127.0.0.1:0")
+	if p.status != exitSetting || !strings.Contains(p.stderr.String(), "SANDBOX_DOCKER_RUNTIME names the runtime runsc-nowhere") {
+		t.Errorf("status %d: %s", p.status, p.stderr)
+	}
+	p = start(t, environ, "serve")
+	p.initialize()
+	if text, failed := p.tool("session_list", nil); !failed || !strings.Contains(text, "SANDBOX_DOCKER_RUNTIME") {
+		t.Errorf("session_list: %s", text)
+	}
+}
+
+func TestProbeFindingWarnsWhileNothingProvesTheFirewall(t *testing.T) {
+	for environ, want := range map[string]level{"": levelWarn, "SANDBOX_DOCKER_MAX_NETWORK=none": levelOK} {
+		s, err := settings.Load([]string{deadEngine, cmp.Or(environ, "NOTHING=1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := probeFinding(s.Docker); got.level != want || (got.mend == "") != (want == levelOK) {
+			t.Errorf("%q: %+v", environ, got)
+		}
+	}
+}
