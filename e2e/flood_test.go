@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// floodMB is how much the counted generator prints, in MiB. The soak asks for
-// more than fits into the time that the suite may take.
+// floodMB is how much the counted generator prints, in MiB.
 func floodMB(t testing.TB) int64 {
 	t.Helper()
 	text := os.Getenv("CAISSON_FLOOD_MB")
 	if text == "" {
-		return 512
+		return 2048
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {

@@ -95,12 +95,13 @@ func TestSES04_ASetuidProgramRaisesNothing(t *testing.T) {
 func TestSES06_SES07_SES08_OneVolumeAndNoPrivilegeInTheEnginesOwnWords(t *testing.T) {
 	t.Parallel()
 	a := connect(t, stdioLegacy)
-	for _, spec := range []args{nil, {"network": "egress"}, {"workspace_key": "e2e-" + strings.Trim(the.run, "-")}} {
+	for _, spec := range []args{nil, {"network": "egress"}, {"workspace_key": strings.Trim(the.run, "-")}} {
 		s := a.session(spec)
 		box := the.engine.container(t, s)
 		h := box.HostConfig
 		if h.Privileged || len(h.Binds) > 0 || len(h.Devices) > 0 || len(h.CapAdd) > 0 || len(h.VolumesFrom) > 0 || h.PidMode != "" || h.UsernsMode == "host" {
-			t.Errorf("%v: host config %+v", spec, h)
+			t.Errorf("%v: privileged %v, binds %v, devices %v, capabilities %v, volumes of %v, pid %q, users %q",
+				spec, h.Privileged, h.Binds, h.Devices, h.CapAdd, h.VolumesFrom, h.PidMode, h.UsernsMode)
 		}
 		if len(box.Mounts) != 1 || box.Mounts[0].Type != mount.TypeVolume || box.Mounts[0].Destination != "/workspace" || !box.Mounts[0].RW {
 			t.Errorf("%v: mounts %+v", spec, box.Mounts)
