@@ -17,7 +17,7 @@ func (e *Exec) CommandExited(code int) {
 	}
 	e.view.CommandExitCode, e.view.OutputHeld = &code, true
 	e.note(Note{"output_held", "the command has exited, but a process that it started still holds its output; redirect that process's output (>/dev/null 2>&1) to let the command end"})
-	e.log.Debug("command exited, output held", "exec", e.id, "code", code)
+	e.log.Debug("command exited, output held", "exec", ShortID(e.id), "code", code)
 }
 
 // StreamEnded tells that the command's stream has ended. The provider's drain
@@ -82,5 +82,5 @@ func (e *Exec) finish(status Status, code *int, reason LostReason) {
 	e.spool.pool.Ended(e.spool)
 	e.endLife()
 	close(e.done)
-	e.log.Debug("exec ended", "exec", e.id, "status", status, "stdout_bytes", e.spool.Total(Stdout), "stderr_bytes", e.spool.Total(Stderr))
+	e.log.Debug("exec ended", "exec", ShortID(e.id), "status", status, "stdout_bytes", e.spool.Total(Stdout), "stderr_bytes", e.spool.Total(Stderr))
 }

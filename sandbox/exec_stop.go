@@ -55,7 +55,7 @@ func (e *Exec) beginStop(after func(StopReport, error)) *stop {
 		report, err := e.backend.Stop(ctx, SignalKill)
 		if err != nil {
 			s.err = killFailed(err)
-			e.log.Warn("stop failed", "exec", e.id, "error", err)
+			e.log.Warn("stop failed", "exec", ShortID(e.id), "error", err)
 		} else {
 			s.killed = report.Found && report.Status != nil && *report.Status == killedStatus
 		}

@@ -29,6 +29,13 @@ func ValidSessionID(id string) bool {
 	return ok && len(rest) == idLength && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
+// ShortID is as much of a handle as a log may show: enough to find it, not
+// enough to use it.
+func ShortID(id string) string {
+	const shown = 12
+	return id[:min(len(id), shown)]
+}
+
 func randomLetters() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // crypto/rand never fails: it ends the process instead

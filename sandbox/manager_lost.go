@@ -16,7 +16,7 @@ func (m *Manager) loseLocked(id string, e *entry, reason string) {
 	if m.sessions[id] != e || e.leaving {
 		return
 	}
-	m.log.Warn("session lost", "session", id, "reason", reason)
+	m.log.Warn("session lost", "session", ShortID(id), "reason", reason)
 	m.forget(id, e, reason)
 	for _, r := range m.execs {
 		if r.exec.SessionID() == id {

@@ -39,7 +39,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 		m.work.Go(func() { _ = m.remove(id, e, "the server is shutting down") }) // it logs what it could not remove
 		return Info{}, shuttingDown()
 	}
-	m.log.Info("session created", "session", id, "owner", spec.Owner.Hash(), "image", spec.Image, "network", spec.Network)
+	m.log.Info("session created", "session", ShortID(id), "owner", spec.Owner.Hash(), "image", spec.Image, "network", spec.Network)
 	return e.view(now), nil
 }
 
@@ -223,7 +223,7 @@ func (m *Manager) remove(id string, e *entry, reason string) error {
 	defer m.mu.Unlock()
 	if err != nil {
 		e.leaving = false // still there as far as anyone knows: it can be destroyed again
-		m.log.Warn("session not destroyed", "session", id, "error", err)
+		m.log.Warn("session not destroyed", "session", ShortID(id), "error", err)
 		return err
 	}
 	if reason != "" {
@@ -231,7 +231,7 @@ func (m *Manager) remove(id string, e *entry, reason string) error {
 	} else {
 		delete(m.sessions, id)
 	}
-	m.log.Info("session ended", "session", id, "reason", reason)
+	m.log.Info("session ended", "session", ShortID(id), "reason", reason)
 	return nil
 }
 

@@ -107,7 +107,7 @@ func (m *Manager) trimRecords() {
 func (m *Manager) closeExecs(execs []*Exec) {
 	for _, e := range execs {
 		if err := e.Close(); err != nil {
-			m.log.Warn("exec record not closed", "exec", e.ID(), "error", err)
+			m.log.Warn("exec record not closed", "exec", ShortID(e.ID()), "error", err)
 		}
 	}
 }
