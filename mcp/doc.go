@@ -28,4 +28,6 @@
 //     session; Server.Close waits for it.
 //   - mcp-go's own (stdio workers, streams, the sweeper of client sessions) end
 //     with ServeStdio and Server.Close.
+//
+//go:generate go test -run TestToolListIsAsPublished|TestDocs . -update
 package mcp

@@ -161,11 +161,7 @@ func TestDocsToolsPageIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	b.WriteString("# Tools\n\nMade from the code by `go test ./mcp -update`; a test says when it is stale.\n\n| tool | what it does | changes | |\n| --- | --- | --- | --- |\n")
-	for _, tool := range list.Tools {
-		first, _, _ := strings.Cut(tool.Description, ". ")
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", tool.Name, tool.Name, strings.TrimSuffix(first, "."), hints(tool.Annotations))
-	}
+	b.WriteString("# Tools\n\nMade from the code by `go test ./mcp -update`; a test says when it is stale.\n\n" + toolTable(list.Tools, ""))
 	for _, tool := range list.Tools {
 		var parts struct{ InputSchema, OutputSchema schemaDoc }
 		if err := json.Unmarshal([]byte(mustJSON(t, tool)), &parts); err != nil {
@@ -176,6 +172,40 @@ func TestDocsToolsPageIsCurrent(t *testing.T) {
 		parts.OutputSchema.table(&b, "result")
 	}
 	golden(t, "../docs/tools.md", b.String())
+}
+
+// The README shows the same table.
+func TestDocsReadmeTableIsCurrent(t *testing.T) {
+	list, err := newRig(t).dial("inprocess", legacy).c.ListTools(t.Context(), mcpgo.ListToolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, begins := strings.Cut(string(page), readmeBegin)
+	_, tail, ends := strings.Cut(rest, readmeEnd)
+	if !begins || !ends {
+		t.Fatalf("README.md has lost the marks %q and %q", readmeBegin, readmeEnd)
+	}
+	golden(t, "../README.md", head+readmeBegin+toolTable(list.Tools, "docs/tools.md")+readmeEnd+tail)
+}
+
+const (
+	readmeBegin = "<!-- tools:begin (generated; make generate) -->\n"
+	readmeEnd   = "<!-- tools:end -->\n"
+)
+
+// toolTable has one line a tool, linked to its part of the tools page.
+func toolTable(tools []mcpgo.Tool, page string) string {
+	var b strings.Builder
+	b.WriteString("| tool | what it does | changes | |\n| --- | --- | --- | --- |\n")
+	for _, tool := range tools {
+		first, _, _ := strings.Cut(tool.Description, ". ")
+		fmt.Fprintf(&b, "| [`%s`](%s#%s) | %s | %s |\n", tool.Name, page, tool.Name, strings.TrimSuffix(first, "."), hints(tool.Annotations))
+	}
+	return b.String()
 }
 
 func hints(a mcpgo.ToolAnnotation) string {

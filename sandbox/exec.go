@@ -92,12 +92,17 @@ func (e *Exec) Attach(b Backend) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.backend = b
-	if e.view.Status != StatusRunning {
-		return // the stream ended before we got here
+	running := e.view.Status == StatusRunning // or its stream ended before we got here
+	if running {
+		e.view.StartedAt = time.Now()
 	}
-	e.view.StartedAt = time.Now()
 	if e.spec.Timeout > 0 {
 		e.view.TimeoutAt = e.view.StartedAt.Add(e.spec.Timeout)
+	}
+	if !running {
+		return
+	}
+	if e.spec.Timeout > 0 {
 		e.work.Add(1)
 		e.timer = time.AfterFunc(e.spec.Timeout, e.timeout)
 	}
