@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,12 +83,40 @@ func TestAttackT01_SES04_SES05_NoPrivilegeOnAnyTier(t *testing.T) {
 	}
 }
 
+// A setuid program of root's is put into the container past Caisson, as an
+// image could bring one along.
 func TestSES04_ASetuidProgramRaisesNothing(t *testing.T) {
 	t.Parallel()
 	a := connect(t, stdioModern)
 	s := a.session(nil)
-	out := a.sh(s, `cp /usr/bin/id ./id && chmod 4755 ./id && ./id -u; find / -xdev -perm /6000 -type f -not -path "/workspace/*" 2>/dev/null; true`)
-	if lines := strings.Fields(out); len(lines) != 1 || lines[0] == "0" {
+	api, box := the.engine.api, the.engine.container(t, s).ID
+	stream, _, err := api.CopyFromContainer(t.Context(), box, "/usr/bin/id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	members := tar.NewReader(stream)
+	header, err := members.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var planted bytes.Buffer
+	w := tar.NewWriter(&planted)
+	header.Name, header.Mode, header.Uid, header.Gid = "planted", 0o4755, 0, 0
+	if err := w.WriteHeader(header); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(w, members); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.CopyToContainer(t.Context(), box, "/tmp", &planted, container.CopyToContainerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	out := a.sh(s, "stat -c %u:%a /tmp/planted; /tmp/planted -u; id -u")
+	if lines := strings.Fields(out); len(lines) != 3 || lines[0] != "0:4755" || lines[1] != lines[2] || lines[1] == "0" {
 		t.Errorf("%q", out)
 	}
 }
