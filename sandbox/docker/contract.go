@@ -34,7 +34,7 @@ func (p *Provider) checkContract(ctx context.Context, s *Session) error {
 	var out, discarded bytes.Buffer
 	_, err := s.pipe(ctx, append([]string{"/bin/sh", "-c", contractScript, "sh"}, contractCommands...), nil, &out, &discarded)
 	if err != nil {
-		return err
+		return s.idleFailure(ctx, err)
 	}
 	missing, whole := strings.CutSuffix(out.String(), "checked\n")
 	switch lines := strings.Split(strings.TrimSpace(missing), "\n"); {
@@ -45,6 +45,19 @@ func (p *Provider) checkContract(ctx context.Context, s *Session) error {
 	}
 	p.images.contractHeld(s.info.ImageID)
 	return nil
+}
+
+// idleFailure tells an image whose process 1 ended at once from other failures of
+// the check: the engine's init takes a command that is not there, and ends with it.
+func (s *Session) idleFailure(ctx context.Context, err error) error {
+	c, inspectErr := s.p.api.ContainerInspect(ctx, s.containerID)
+	if inspectErr != nil || c.State == nil || c.State.Running {
+		return err
+	}
+	if c.State.ExitCode == 126 || c.State.ExitCode == 127 {
+		return imageUnusable("the image has no sleep that an unprivileged user may run, with which a session idles").Because(err)
+	}
+	return imageUnusable("the image's container ends as soon as it is started").Because(err)
 }
 
 func imageUnusable(text string) *sandbox.Error {

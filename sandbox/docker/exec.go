@@ -39,15 +39,17 @@ func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandb
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	conn := s.p.dialAhead(ctx)
 	command := wrapper.Command{ID: id, Argv: spec.Argv, Linger: !spec.KeepsStdin()}
 	execID, err := s.createExec(ctx, op, container.ExecOptions{
 		User: s.user.String(), WorkingDir: cwd, Env: execEnv(spec.Env), Cmd: command.ExecArgv(),
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
+		conn.drop()
 		return nil, err
 	}
-	st, err := s.p.attach(ctx, execID)
+	st, err := s.p.attachOn(ctx, conn, execID)
 	if err != nil {
 		// The engine may have started it all the same (STP-1). Its stop leaves a
 		// marker that ends a wrapper which comes later.

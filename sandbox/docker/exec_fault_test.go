@@ -167,34 +167,47 @@ func TestSTR11_FragmentedFramesAreJoined(t *testing.T) {
 	}
 }
 
+// onStalledLink gives a session through a proxy that takes an exec's output from the
+// engine's socket only after 5 s: the engine cuts it 2 s after its end. 1,300 KiB
+// are a little more than engine and kernel hold between them [M, 20.10].
+func onStalledLink(t *testing.T) *Session {
+	t.Helper()
+	engine(t)
+	vars, err := engineVars()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, proxy := faultyOver(t, func() (net.Conn, error) { return net.Dial("unix", vars["CAISSON_ENGINE_SOCKET"]) })
+	s := create(t, p, specOf(""))
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Stall: 5 * time.Second})
+	return s
+}
+
+const (
+	stalledSize   = 1300 << 10
+	stalledScript = "yes | head -c 1331200; exit 5"
+)
+
 // TestD27_SlowLinkLosesNothing drains a link so slow that the engine would cut
 // it: the wrapper waits for us.
 func TestD27_SlowLinkLosesNothing(t *testing.T) {
-	p, proxy := faulty(t)
-	s := create(t, p, specOf(""))
-	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Rate: 150 << 10})
-	const size = 1200 << 10
-	r := run(t, s, shell("yes | head -c 1228800; exit 5"))
-	if r.code() != 5 || len(r.stdout) != size || !r.OutputComplete {
-		t.Errorf("code %d, %d bytes of %d, complete %v, %v", r.code(), len(r.stdout), size, r.OutputComplete, r.Notes)
+	r := run(t, onStalledLink(t), shell(stalledScript))
+	if r.code() != 5 || len(r.stdout) != stalledSize || !r.OutputComplete {
+		t.Errorf("code %d, %d bytes of %d, complete %v, %v", r.code(), len(r.stdout), stalledSize, r.OutputComplete, r.Notes)
 	}
 }
 
-// TestD27_CutOutputIsSaid is its control: with a stdin of its own a command's
-// wrapper does not wait, the engine cuts, and that is said.
+// TestD27_STR02_CutOutputIsSaid is its control: with a stdin of its own a
+// command's wrapper does not wait, the engine cuts, and that is said.
 func TestD27_STR02_CutOutputIsSaid(t *testing.T) {
-	p, proxy := faulty(t)
-	s := create(t, p, specOf(""))
-	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Rate: 500 << 10})
-	const size = 8 << 20 // more than the engine and the kernel hold between them
-	spec := shell("yes | head -c 8388608; exit 5")
+	spec := shell(stalledScript)
 	spec.Stdin = []byte("x")
-	r := run(t, s, spec)
-	if len(r.stdout) == size {
+	r := run(t, onStalledLink(t), spec)
+	if len(r.stdout) == stalledSize {
 		t.Fatal("the control: the engine cut nothing")
 	}
 	if r.OutputComplete || !r.noted("output_incomplete") || r.code() != 5 {
-		t.Errorf("code %d, %d bytes of %d, complete %v, %v", r.code(), len(r.stdout), size, r.OutputComplete, r.Notes)
+		t.Errorf("code %d, %d bytes of %d, complete %v, %v", r.code(), len(r.stdout), stalledSize, r.OutputComplete, r.Notes)
 	}
 }
 

@@ -18,7 +18,12 @@ import (
 func faulty(t *testing.T) (*Provider, *enginetest.Proxy) {
 	t.Helper()
 	direct := newProvider(t, engine(t))
-	proxy := enginetest.NewProxy(t, func() (net.Conn, error) { return direct.dialer.dial(context.Background(), "", "") })
+	return faultyOver(t, func() (net.Conn, error) { return direct.dialer.dial(context.Background(), "", "") })
+}
+
+func faultyOver(t *testing.T, dial func() (net.Conn, error)) (*Provider, *enginetest.Proxy) {
+	t.Helper()
+	proxy := enginetest.NewProxy(t, dial)
 	cfg := configFor(proxy.PKI, proxy.Addr, "client")
 	cfg.PullPolicy, cfg.Log = PullNever, engine(t).Log
 	p := newProvider(t, cfg)

@@ -35,7 +35,13 @@ type stream struct {
 // by a context (an engine that accepts and never answers would hang the caller)
 // and throws away the engine's words when it refuses.
 func (p *Provider) attach(ctx context.Context, execID string) (*stream, error) {
-	conn, err := p.dialer.dial(ctx, "", "")
+	return p.attachOn(ctx, p.dialAhead(ctx), execID)
+}
+
+// attachOn is attach on a connection that is being made already.
+func (p *Provider) attachOn(ctx context.Context, a *ahead, execID string) (*stream, error) {
+	<-a.done
+	conn, err := a.conn, a.err
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +55,31 @@ func (p *Provider) attach(ctx context.Context, execID string) (*stream, error) {
 		return nil, err
 	}
 	return &stream{execID: execID, conn: conn, reader: reader}, nil
+}
+
+// ahead is a connection on its way, so that its handshakes and another call to
+// the engine take their time together. It must be attached on or dropped.
+type ahead struct {
+	done chan struct{}
+	conn net.Conn
+	err  error
+}
+
+func (p *Provider) dialAhead(ctx context.Context) *ahead {
+	a := &ahead{done: make(chan struct{})}
+	p.work.Go(func() {
+		a.conn, a.err = p.dialer.dial(ctx, "", "")
+		close(a.done)
+	})
+	return a
+}
+
+// drop gives the connection up.
+func (a *ahead) drop() {
+	<-a.done
+	if a.err == nil {
+		_ = a.conn.Close() // nothing was sent on it
+	}
 }
 
 // upgrade sends the start request and reads the answer's header.

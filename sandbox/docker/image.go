@@ -41,6 +41,13 @@ func (i *images) contractHeld(id string) {
 	i.whole[id] = true
 }
 
+// forget makes the next create look at its image's contract again.
+func (i *images) forget() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	clear(i.whole)
+}
+
 // image returns the engine's image for a reference, pulled as the policy says
 // (PUL-1 to PUL-3).
 func (p *Provider) image(ctx context.Context, ref string, progress sandbox.Progress) (engineImage, error) {

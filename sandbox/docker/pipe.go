@@ -24,19 +24,17 @@ import (
 // The engine cuts a slow link's stream about 2 s after the command's end without
 // a word (D27): a caller that needs all of an output must be able to tell.
 func (s *Session) pipe(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) (exitCode int, err error) {
-	return s.pipeIn(ctx, "/", argv, stdin, stdout, stderr)
-}
-
-func (s *Session) pipeIn(ctx context.Context, dir string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (exitCode int, err error) {
 	const op = "run in the session"
+	conn := s.p.dialAhead(ctx)
 	execID, err := s.createExec(ctx, op, container.ExecOptions{
-		User: s.user.String(), WorkingDir: dir, Cmd: argv,
+		User: s.user.String(), WorkingDir: "/", Cmd: argv,
 		AttachStdin: stdin != nil, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
+		conn.drop()
 		return 0, err
 	}
-	st, err := s.p.attach(ctx, execID)
+	st, err := s.p.attachOn(ctx, conn, execID)
 	if err != nil {
 		return 0, s.failed(op, err)
 	}
@@ -46,7 +44,8 @@ func (s *Session) pipeIn(ctx context.Context, dir string, argv []string, stdin i
 
 	fed := make(chan error, 1)
 	go func() { fed <- st.feed(stdin) }()
-	_, err = stdcopy.StdCopy(stdout, stderr, st.reader)
+	var head cappedBuffer // the engine's refusal, if it is one
+	_, err = stdcopy.StdCopy(io.MultiWriter(&head, stdout), stderr, st.reader)
 	st.close() // frees the feeder from a command that ended without reading
 	feedErr := <-fed
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
@@ -55,7 +54,11 @@ func (s *Session) pipeIn(ctx context.Context, dir string, argv []string, stdin i
 	if err = errors.Join(err, feedErr); err != nil {
 		return 0, s.p.failed(op, err)
 	}
-	return s.p.exitCode(ctx, execID)
+	code, started, err := s.p.exitCode(ctx, execID)
+	if err == nil && !started {
+		return 0, startRefused(string(head))
+	}
+	return code, err
 }
 
 // feed sends r and then the end of input. A command that takes no more is no
@@ -91,32 +94,26 @@ const (
 	inspectLimit = 4 * time.Second
 )
 
-// errNoExitCode says that the engine recorded no exit code in time.
-var errNoExitCode = errors.New("the engine has recorded no exit code")
-
 // exitCode waits, within exitWait, until the engine has recorded how an exec
-// ended. An exec that the engine forgot is KindSessionLost: it forgets them with
-// their container, and when it restarts.
-func (p *Provider) exitCode(ctx context.Context, execID string) (int, error) {
+// ended; started is false for one that it could not start. An exec that the
+// engine forgot is KindSessionLost: it forgets them with their container, and
+// when it restarts.
+func (p *Provider) exitCode(ctx context.Context, execID string) (code int, started bool, err error) {
 	const op = "read the exit code"
 	ctx, cancel := context.WithTimeout(ctx, exitWait)
 	defer cancel()
-	wait := 5 * time.Millisecond
-	for {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		exec, err := p.inspectExec(ctx, execID)
 		switch {
 		case errdefs.IsNotFound(err):
-			return 0, sandbox.Errorf(op, sandbox.KindSessionLost, "the engine knows nothing of the command (any more)").Because(err)
-		case err == nil && !exec.Running && exec.Pid != 0:
-			return exec.ExitCode, nil
+			return 0, false, sandbox.Errorf(op, sandbox.KindSessionLost, "the engine knows nothing of the command (any more)").Because(err)
 		case err != nil && !isTimeout(err):
-			return 0, p.failed(op, err)
+			return 0, false, p.failed(op, err)
+		case err == nil && !exec.Running && (exec.Pid != 0 || exec.ExitCode != 0):
+			return exec.ExitCode, exec.Pid != 0, nil
 		}
-		select {
-		case <-ctx.Done():
-			return 0, sandbox.Errorf(op, sandbox.KindUnknownOutcome, "the engine has recorded no exit code").Because(errNoExitCode)
-		case <-time.After(wait):
-			wait = min(2*wait, 250*time.Millisecond)
+		if pause(ctx, wait) != nil {
+			return 0, false, sandbox.Errorf(op, sandbox.KindUnknownOutcome, "the engine has recorded no exit code").Because(context.Cause(ctx))
 		}
 	}
 }

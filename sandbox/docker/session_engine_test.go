@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/api/types/mount"
-	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
 
 	"caisson/sandbox"
@@ -46,7 +43,7 @@ func containers(t *testing.T, p *Provider) []string {
 
 func volumes(t *testing.T, p *Provider) []string {
 	t.Helper()
-	list, err := p.api.VolumeList(t.Context(), volume.ListOptions{})
+	list, err := p.api.VolumeList(t.Context(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", labelInstance+"="+p.cfg.Instance))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +53,27 @@ func volumes(t *testing.T, p *Provider) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// mounted are the volumes of a session's container, those of the image included,
+// which bear no mark of ours.
+func mounted(t *testing.T, p *Provider, s *Session) []string {
+	t.Helper()
+	var names []string
+	for _, m := range inspect(t, p, s).Mounts {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// wantNoVolume sees that none of these volumes is left.
+func wantNoVolume(t *testing.T, p *Provider, names []string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := p.api.VolumeInspect(t.Context(), name); !errdefs.IsNotFound(err) {
+			t.Errorf("volume %s is left: %v", name, err)
+		}
+	}
 }
 
 // tiers are all of them, each with a session on it.
@@ -87,81 +105,6 @@ func TestSES01_SES02_SES03_OneIdleContainerUnderTheEnginesInit(t *testing.T) {
 	eventually(t, "orphans are reaped", func() bool {
 		return strings.TrimSpace(sh(t, a, `cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z ' || true`)) == "0"
 	})
-}
-
-// TestAttackT01_NoPrivilegeInAnyProcess reads the vectors of a command and of
-// process 1 on each tier.
-func TestAttackT01_SES04_SES05_NoPrivilegeInAnyProcess(t *testing.T) {
-	onEachTier(t, func(t *testing.T, p *Provider, s *Session) {
-		for _, pid := range []string{"self", "1"} {
-			status := map[string]string{}
-			for line := range strings.Lines(sh(t, s, "cat /proc/"+pid+"/status")) {
-				name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-				status[name] = strings.TrimSpace(value)
-			}
-			for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-				if strings.Trim(status[set], "0") != "" {
-					t.Errorf("%s: %s is %s", pid, set, status[set])
-				}
-			}
-			if status["NoNewPrivs"] != "1" || status["Seccomp"] != "2" {
-				t.Errorf("%s: NoNewPrivs %s, Seccomp %s", pid, status["NoNewPrivs"], status["Seccomp"])
-			}
-			if strings.HasPrefix(status["Uid"], "0") {
-				t.Errorf("%s: Uid %s", pid, status["Uid"])
-			}
-			for _, g := range strings.Fields(status["Groups"]) {
-				if g == "0" {
-					t.Errorf("%s: Groups %s", pid, status["Groups"])
-				}
-			}
-		}
-		if self, init := sh(t, s, "grep ^Uid: /proc/self/status"), sh(t, s, "grep ^Uid: /proc/1/status"); self == init {
-			t.Errorf("process 1 runs as the command's user: %s", self)
-		}
-		if r := run(t, s, shell("kill -TERM 1; kill -KILL 1")); r.code() == 0 {
-			t.Error("a command can signal process 1")
-		}
-		c := inspect(t, p, s)
-		if c.HostConfig.Privileged || !slices.Equal(c.HostConfig.CapDrop, []string{"ALL"}) || !slices.Contains(c.HostConfig.SecurityOpt, "no-new-privileges") {
-			t.Errorf("%+v", c.HostConfig)
-		}
-	})
-}
-
-func TestSES04_SetuidRaisesNothing(t *testing.T) {
-	s := create(t, provider(t), specOf(""))
-	got := sh(t, s, "cp -L /bin/sh /tmp/busybox && chmod 6755 /tmp/busybox && /tmp/busybox id -u")
-	if got != "1000\n" {
-		t.Error(got)
-	}
-}
-
-func TestSES07_SES08_SES09_OneMountAndNoIdentity(t *testing.T) {
-	p := provider(t)
-	spec := specOf("")
-	spec.Env = map[string]sandbox.Secret{"A": sandbox.NewSecret("b")}
-	s := create(t, p, spec)
-	c := inspect(t, p, s)
-	if len(c.HostConfig.Binds) != 0 || len(c.Mounts) != 1 || c.Mounts[0].Type != mount.TypeVolume || c.Mounts[0].Destination != workspacePath {
-		t.Errorf("binds %v, mounts %+v", c.HostConfig.Binds, c.Mounts)
-	}
-	if len(c.NetworkSettings.Ports) != 0 || len(c.HostConfig.PortBindings) != 0 {
-		t.Error("a port is published")
-	}
-	got := sh(t, s, "pwd; ls -a /certs /var/run/docker.sock /run/docker.sock 2>/dev/null; env; cat /proc/mounts")
-	vars, err := engineVars()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"docker.sock", "cert.pem", "DOCKER_", strings.TrimPrefix(vars["SANDBOX_DOCKER_HOST"], "tcp://")} {
-		if strings.Contains(got, bad) {
-			t.Errorf("%q is seen inside", bad)
-		}
-	}
-	if !strings.HasPrefix(got, workspacePath+"\n") {
-		t.Errorf("a command starts in %q", strings.SplitN(got, "\n", 2)[0])
-	}
 }
 
 func TestSES10_SessionsDoNotSeeEachOthersWorkspace(t *testing.T) {
@@ -281,105 +224,12 @@ func TestSES15_VMNeedsItsRuntime(t *testing.T) {
 	wantError(t, err, sandbox.KindRejected, "runtime")
 }
 
-func TestSES18_BugIM03_ImagesThatBringTheirOwnEntrypoint(t *testing.T) {
-	p := provider(t)
-	before := volumes(t, p)
-	for _, image := range []string{"caisson-test-entrypoint", "caisson-test-entrypoint-false", "caisson-test-healthcheck", "caisson-test-labels", "caisson-test-volume"} {
-		t.Run(image, func(t *testing.T) {
-			s := create(t, p, specOf(image))
-			if got := sh(t, s, "echo alive"); got != "alive\n" {
-				t.Error(got)
-			}
-			if c := inspect(t, p, s); c.State.Health != nil || c.Config.StopSignal != "SIGTERM" || c.Config.User != "65534:65534" {
-				t.Errorf("health %v, stop signal %s, user %s", c.State.Health, c.Config.StopSignal, c.Config.User)
-			}
-			destroy(t, p, s.info.ID)
-		})
-	}
-	if after := volumes(t, p); !slices.Equal(before, after) {
-		t.Errorf("volumes before %v, after %v", before, after)
-	}
-}
-
-// TestEXW01_BugIM03_ImagesThatLackSomethingAreRefused sees the missing command
-// named within 10 s, and nothing left.
-func TestEXW01_EXW20_BugIM03_ImagesThatLackSomethingAreRefused(t *testing.T) {
-	p := provider(t)
-	before := volumes(t, p)
-	for image, word := range map[string]string{
-		"caisson-test-noshell": "sleep", "caisson-test-no-sleep": "sleep", "caisson-test-no-setsid": "setsid", "caisson-test-no-mkfifo": "mkfifo",
-		"caisson-test-no-mv": "mv", "caisson-test-no-rm": "rm", "caisson-test-no-cat": "cat", "caisson-test-no-readlink": "readlink", "caisson-test-no-ls": "ls",
-	} {
-		t.Run(image, func(t *testing.T) {
-			began := time.Now()
-			_, err := tryCreate(t, p, specOf(image))
-			wantError(t, err, sandbox.KindImageUnusable, "image", word)
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("took %v", took)
-			}
-		})
-	}
-	if left := containers(t, p); len(left) != 0 || !slices.Equal(before, volumes(t, p)) {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-// TestAttackT08_LookAlikeIsNeitherListedNorOpened runs a container of an image
-// that carries our labels, past the provider.
-func TestAttackT08_LookAlikeIsNeitherListedNorOpened(t *testing.T) {
-	p := provider(t)
-	real := create(t, p, specOf(""))
-	labels := inspect(t, p, real).Config.Labels
-	ctx := t.Context()
-	made, err := p.api.ContainerCreate(ctx, &container.Config{Image: busybox, Labels: labels}, nil, nil, nil, "look-alike-"+real.info.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := cleanup(context.Background())
-		defer cancel()
-		if err := p.remove(ctx, made.ID); err != nil {
-			t.Error(err)
-		}
-	})
-	list, err := p.List(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, i := range list {
-		if i.ID == real.info.ID {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("the session is listed %d times", n)
-	}
-	opened, err := p.Open(ctx, real.info.ID)
-	if err != nil || opened.(*Session).containerID != real.containerID {
-		t.Errorf("opened %v, %v", opened, err)
-	}
-}
-
-func TestAttackT08_ImagesLabelsDoNotSpeakForUs(t *testing.T) {
-	p := provider(t)
-	s := create(t, p, specOf("caisson-test-labels"))
-	for name, value := range inspect(t, p, s).Config.Labels {
-		if name == labelOwner && value != specOf("").Owner.Hash() || name == labelID && value != s.info.ID || name == labelInstance && value != testInstance {
-			t.Errorf("%s is %s", name, value)
-		}
-	}
-	if len(s.Info().Labels) != 0 {
-		t.Errorf("the image's labels are taken for the caller's: %v", s.Info().Labels)
-	}
-}
-
 func TestDUR01_DUR11_DestroyIsWholeAndIdempotent(t *testing.T) {
 	p := provider(t)
-	before := volumes(t, p)
 	s := create(t, p, specOf("caisson-test-volume"))
-	if len(volumes(t, p)) <= len(before) {
-		t.Fatal("the control: no volume was made")
+	made := mounted(t, p, s)
+	if len(made) < 2 || len(volumes(t, p)) != 1 {
+		t.Fatalf("the control: volumes %v, marked %v", made, volumes(t, p))
 	}
 	if !destroy(t, p, s.info.ID) {
 		t.Error("destroy says there was nothing")
@@ -387,9 +237,7 @@ func TestDUR01_DUR11_DestroyIsWholeAndIdempotent(t *testing.T) {
 	if destroy(t, p, s.info.ID) || destroy(t, p, sandbox.NewSessionID()) || destroy(t, p, "not-a-handle") {
 		t.Error("destroy says there was something")
 	}
-	if after := volumes(t, p); !slices.Equal(before, after) {
-		t.Errorf("volumes before %v, after %v", before, after)
-	}
+	wantNoVolume(t, p, made)
 	_, err := start(t, s, shell("true"))
 	wantError(t, err, sandbox.KindSessionLost, "")
 	if s.Info().State != sandbox.StateLost {
@@ -442,161 +290,4 @@ func TestD28_StoppedSessionIsStartedAgain(t *testing.T) {
 	if !slices.ContainsFunc(s.Info().Notes, func(n sandbox.Note) bool { return n.Code == "restarted" }) {
 		t.Errorf("notes %v", s.Info().Notes)
 	}
-}
-
-func TestNET01_NET02_AttackT24_NoneHasLoopbackAlone(t *testing.T) {
-	p := provider(t)
-	s := create(t, p, specOf(""))
-	if got := sh(t, s, "ls /sys/class/net"); strings.TrimSpace(got) != "lo" {
-		t.Errorf("interfaces %q", got)
-	}
-	if got := sh(t, s, "cat /etc/resolv.conf"); !strings.Contains(got, "nameserver "+sinkResolver) || strings.Count(got, "nameserver") != 1 {
-		t.Errorf("resolv.conf %q", got)
-	}
-	began := time.Now()
-	if r := run(t, s, shell("nslookup example.invalid || wget -T 5 -O - http://192.0.2.1/")); r.code() == 0 || time.Since(began) > 3*time.Second {
-		t.Errorf("code %d after %v", r.code(), time.Since(began))
-	}
-	spec := specOf("")
-	spec.Network = "host"
-	_, err := tryCreate(t, p, spec)
-	wantError(t, err, sandbox.KindRejected, "network")
-	for tier, want := range map[sandbox.Network]string{sandbox.NetworkNone: "none", sandbox.NetworkInternal: internalNetwork, sandbox.NetworkEgress: egressNetwork} {
-		spec.Network = tier
-		if got := inspect(t, p, create(t, p, spec)).HostConfig.NetworkMode; string(got) != want {
-			t.Errorf("%s is the engine's %s", tier, got)
-		}
-	}
-}
-
-func TestNET03_D22_InternalNetworkIsMadeOnceAndShut(t *testing.T) {
-	p := provider(t)
-	spec := specOf("")
-	spec.Network = sandbox.NetworkInternal
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			id := sandbox.NewSessionID()
-			if _, err := p.Create(t.Context(), id, spec, nil); err != nil {
-				t.Error(err)
-			}
-			destroy(t, p, id)
-		})
-	}
-	all.Wait()
-	n, err := p.api.NetworkInspect(t.Context(), internalNetwork, network.InspectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !n.Internal || n.Options[optionICC] != "false" || n.Options[optionBridge] != internalBridge || n.Labels[labelSandbox] != "1" {
-		t.Errorf("%+v", n)
-	}
-	a, b := create(t, p, spec), create(t, p, spec)
-	mustStart(t, a, shell("nc -l -p 7777 -e echo reached"))
-	peer := inspect(t, p, a).NetworkSettings.Networks[internalNetwork].IPAddress
-	if peer == "" {
-		t.Fatal("no address")
-	}
-	if r := run(t, b, shell("nc -w 2 "+peer+" 7777 </dev/null")); strings.Contains(r.stdout, "reached") {
-		t.Error("sessions reach one another")
-	}
-	if got := sh(t, a, "(nc -w 2 "+peer+" 7777 </dev/null) | cat"); got != "reached\n" {
-		t.Errorf("the control: a session does not reach itself: %q", got)
-	}
-}
-
-func TestNET06_ForeignEgressNetwork(t *testing.T) {
-	cfg := engine(t)
-	cfg.EgressNetwork = "caisson-test-nowhere"
-	spec := specOf("")
-	spec.Network = sandbox.NetworkEgress
-	_, err := tryCreate(t, newProvider(t, cfg), spec)
-	wantError(t, err, sandbox.KindRejected, "network", "caisson-test-nowhere")
-	cfg.EgressNetwork = "bridge"
-	p := newProvider(t, cfg)
-	if got := inspect(t, p, create(t, p, spec)).HostConfig.NetworkMode; got != "bridge" {
-		t.Errorf("%s", got)
-	}
-}
-
-func TestPUL02_AbsentImageUnderNever(t *testing.T) {
-	p := provider(t)
-	_, err := tryCreate(t, p, specOf("caisson-test-absent:1"))
-	wantError(t, err, sandbox.KindImageNotFound, "", "caisson-test-absent:1")
-	_, err = tryCreate(t, p, specOf("UPPER:case"))
-	wantError(t, err, sandbox.KindInvalid, "image")
-}
-
-func TestDUR02_DUR03_DUR06_DUR08_PersistentWorkspace(t *testing.T) {
-	p := provider(t)
-	owner := sandbox.Owner{Name: "dur-" + testInstance, Principal: true}
-	spec := specOf("")
-	spec.Owner, spec.Durability, spec.WorkspaceKey = owner, sandbox.Persistent, "main"
-	t.Cleanup(func() {
-		ctx, cancel := cleanup(context.Background())
-		defer cancel()
-		if err := p.DeleteWorkspace(ctx, owner, "main"); err != nil && sandbox.KindOf(err) != sandbox.KindWorkspaceNotFound {
-			t.Error(err)
-		}
-	})
-	a := create(t, p, spec)
-	sh(t, a, "echo 1 >/workspace/f")
-	c := inspect(t, p, a)
-	name := "tai-sbx-" + owner.Hash() + ".main"
-	if len(c.Mounts) != 1 || c.Mounts[0].Name != name {
-		t.Errorf("mounts %+v", c.Mounts)
-	}
-	v, err := p.api.VolumeInspect(t.Context(), name)
-	if err != nil || v.Labels[labelSandbox] != "1" || v.Labels[labelWorkspace] != "main" || v.Labels[labelDurability] != "persistent" || v.Labels[labelOwner] != owner.Hash() {
-		t.Errorf("%v, %+v", err, v.Labels)
-	}
-	list, err := p.Workspaces(t.Context(), owner)
-	if err != nil || len(list) != 1 || list[0].Key != "main" || !list[0].InUse || time.Since(list[0].CreatedAt) > time.Hour {
-		t.Errorf("%v, %+v", err, list)
-	}
-	wantError(t, p.DeleteWorkspace(t.Context(), owner, "main"), sandbox.KindWorkspaceInUse, "")
-	destroy(t, p, a.info.ID)
-
-	spec.Image = debian // of another owner of its /workspace, were it fresh
-	b := create(t, p, spec)
-	if got := sh(t, b, "cat /workspace/f; echo 2 >>/workspace/g; cat /workspace/g"); got != "1\n2\n" {
-		t.Errorf("%q", got)
-	}
-	destroy(t, p, b.info.ID)
-
-	if others, err := p.Workspaces(t.Context(), sandbox.Owner{Name: "stranger", Principal: true}); err != nil || len(others) != 0 {
-		t.Errorf("a stranger sees %+v, %v", others, err)
-	}
-	wantError(t, p.DeleteWorkspace(t.Context(), sandbox.Owner{Name: "stranger", Principal: true}, "main"), sandbox.KindWorkspaceNotFound, "")
-	if list, err = p.Workspaces(t.Context(), owner); err != nil || len(list) != 1 || list[0].InUse {
-		t.Errorf("%v, %+v", err, list)
-	}
-	if err := p.DeleteWorkspace(t.Context(), owner, "main"); err != nil {
-		t.Error(err)
-	}
-	wantError(t, p.DeleteWorkspace(t.Context(), owner, "main"), sandbox.KindWorkspaceNotFound, "")
-}
-
-// TestD07_ForeignVolumeIsNoWorkspace makes a volume of a workspace's name that
-// is none.
-func TestD07_ForeignVolumeIsNoWorkspace(t *testing.T) {
-	p := provider(t)
-	owner := sandbox.Owner{Name: "single-" + testInstance}
-	key := strings.ReplaceAll(testInstance, ".", "-")
-	name := volumeName(owner, key)
-	if _, err := p.api.VolumeCreate(t.Context(), volume.CreateOptions{Name: name}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := cleanup(context.Background())
-		defer cancel()
-		if err := p.api.VolumeRemove(ctx, name, false); err != nil {
-			t.Error(err)
-		}
-	})
-	spec := specOf("")
-	spec.Owner, spec.Durability, spec.WorkspaceKey = owner, sandbox.Persistent, key
-	_, err := tryCreate(t, p, spec)
-	wantError(t, err, sandbox.KindRejected, "workspace_key", name)
-	wantError(t, p.DeleteWorkspace(t.Context(), owner, key), sandbox.KindWorkspaceNotFound, "")
 }

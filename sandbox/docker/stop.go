@@ -38,14 +38,16 @@ func (s *Session) stop(ctx context.Context, id string, sig sandbox.Signal) (sand
 }
 
 func (s *Session) stopOnce(ctx context.Context, id string, sig sandbox.Signal) (sandbox.StopReport, error) {
+	conn := s.p.dialAhead(ctx)
 	made, err := s.p.api.ContainerExecCreate(ctx, s.containerID, container.ExecOptions{
 		User: s.user.String(), WorkingDir: "/", Cmd: wrapper.StopArgv(id, string(sig)),
 		AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
+		conn.drop()
 		return s.stopRefused(err)
 	}
-	st, err := s.p.attach(ctx, made.ID)
+	st, err := s.p.attachOn(ctx, conn, made.ID)
 	if err != nil {
 		return s.stopRefused(err)
 	}

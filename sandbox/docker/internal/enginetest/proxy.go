@@ -29,7 +29,7 @@ type Fault struct {
 	Hang    bool          // the engine gets nothing and the caller no answer, until the proxy closes
 	CutAt   int           // an attached stream breaks after so many bytes of output
 	Bytes   bool          // an attached stream's output comes byte by byte
-	Rate    int           // an attached stream's output comes at so many bytes a second
+	Stall   time.Duration // an attached stream's output is not taken from the engine before
 	Done    chan struct{} // closed at the first call, where it is not nil
 }
 
@@ -221,12 +221,6 @@ func (p *Proxy) forward(conn net.Conn, reader *bufio.Reader, req *http.Request, 
 	}
 	p.track(engine, true)
 	defer p.track(engine, false)
-	if over, ok := engine.(*tls.Conn); ok && f.Rate > 0 {
-		// Else the kernel would take in at once what is to come slowly.
-		if tcp, ok := over.NetConn().(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(smallBuffer)
-		}
-	}
 	req.URL.Scheme, req.URL.Host = "http", "engine"
 	if req.Write(engine) != nil {
 		return false
@@ -245,8 +239,6 @@ func (p *Proxy) forward(conn net.Conn, reader *bufio.Reader, req *http.Request, 
 	return false
 }
 
-const smallBuffer = 8 << 10
-
 // attach joins two connections until the engine's side ends.
 func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io.Reader, f Fault) {
 	var input sync.WaitGroup
@@ -259,8 +251,12 @@ func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io
 	switch {
 	case f.CutAt > 0:
 		_, _ = io.CopyN(conn, from, int64(f.CutAt))
-	case f.Rate > 0:
-		_, _ = io.Copy(slow{conn, f.Rate, p.closed}, from)
+	case f.Stall > 0:
+		select {
+		case <-time.After(f.Stall):
+			_, _ = io.Copy(conn, from)
+		case <-p.closed:
+		}
 	case f.Bytes:
 		_, _ = io.Copy(byteByByte{conn}, from)
 	default:
@@ -281,23 +277,6 @@ func (b byteByByte) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
-}
-
-// slow writes at a rate.
-type slow struct {
-	net.Conn
-	rate   int
-	closed <-chan struct{}
-}
-
-func (s slow) Write(p []byte) (n int, err error) {
-	n, err = s.Conn.Write(p)
-	select {
-	case <-time.After(time.Duration(n) * time.Second / time.Duration(s.rate)):
-		return n, err
-	case <-s.closed:
-		return n, net.ErrClosed
-	}
 }
 
 // Serve answers with handler behind this configuration of TLS, until the test
