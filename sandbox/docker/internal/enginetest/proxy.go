@@ -30,7 +30,12 @@ type Fault struct {
 	CutAt   int           // an attached stream breaks after so many bytes of output
 	Bytes   bool          // an attached stream's output comes byte by byte
 	Stall   time.Duration // an attached stream's output is not taken from the engine before
+	Rate    int           // an attached stream's output comes at so many bytes a second
 	Done    chan struct{} // closed at the first call, where it is not nil
+
+	// Pause, where it is not nil: nothing of an attached stream's output is taken from
+	// the engine before it is closed.
+	Pause <-chan struct{}
 }
 
 // Proxy stands between a client and an engine and sees every call. It ends TLS
@@ -221,6 +226,9 @@ func (p *Proxy) forward(conn net.Conn, reader *bufio.Reader, req *http.Request, 
 	}
 	p.track(engine, true)
 	defer p.track(engine, false)
+	if f.Rate > 0 || f.Pause != nil {
+		takeLittle(engine)
+	}
 	req.URL.Scheme, req.URL.Host = "http", "engine"
 	if req.Write(engine) != nil {
 		return false
@@ -248,6 +256,12 @@ func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io
 			_ = half.CloseWrite()
 		}
 	})
+	if f.Pause != nil {
+		select {
+		case <-f.Pause:
+		case <-p.closed:
+		}
+	}
 	switch {
 	case f.CutAt > 0:
 		_, _ = io.CopyN(conn, from, int64(f.CutAt))
@@ -257,6 +271,8 @@ func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io
 			_, _ = io.Copy(conn, from)
 		case <-p.closed:
 		}
+	case f.Rate > 0:
+		_ = p.slowly(conn, from, f.Rate)
 	case f.Bytes:
 		_, _ = io.Copy(byteByByte{conn}, from)
 	default:
@@ -265,6 +281,40 @@ func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io
 	_ = conn.Close()
 	_ = engine.Close()
 	input.Wait()
+}
+
+// takeLittle makes the kernel take in little ahead of us: else it would take at once
+// what is to come slowly.
+func takeLittle(conn net.Conn) {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(8 << 10)
+	}
+}
+
+// slowly copies at a rate of bytes a second.
+func (p *Proxy) slowly(to io.Writer, from io.Reader, rate int) error {
+	buf := make([]byte, 2<<10)
+	due := time.Now()
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return err
+			}
+			due = due.Add(time.Duration(n) * time.Second / time.Duration(rate))
+			select {
+			case <-time.After(time.Until(due)):
+			case <-p.closed:
+				return net.ErrClosed
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // byteByByte writes each byte by itself.
