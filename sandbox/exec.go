@@ -69,6 +69,8 @@ type Exec struct {
 	timer       *time.Timer
 	stop        *stop // in flight, shared by all who ask for one
 	stdinClosed bool
+	closed      bool // no stop begins any more
+	unstopped   bool // the timeout's stop failed: the command may run on
 	streamEnd   *StreamEnd
 	view        ExecView
 }
@@ -168,6 +170,7 @@ func (e *Exec) Close() error {
 	e.Lose(LostStreamCut, "")
 	e.mu.Lock()
 	b := e.backend
+	e.closed = true
 	e.mu.Unlock()
 	if b != nil {
 		b.Close()

@@ -19,14 +19,16 @@ type stop struct {
 // what the stop found (KIL-1 to KIL-12); concurrent calls share one stop
 // (trap 32), and the caller's context does not cut it short (STP-13): the call
 // is bounded by StopLimit. killed says that the signal came before the
-// command's own exit. A command that has ended already is success. A stop that
-// fails is KindKillFailed, and the command may still run.
+// command's own exit. A command that has ended already is success. One whose end
+// nobody saw (its stream was cut, its timeout's stop failed) is stopped too, and
+// its record stays as it is (STR-9). A stop that fails is KindKillFailed, and the
+// command may still run.
 func (e *Exec) Kill(sig Signal) (killed bool, err error) {
 	if sig != SignalKill {
 		return e.signal(sig)
 	}
 	e.mu.Lock()
-	if e.view.Status != StatusRunning || e.backend == nil {
+	if !e.stoppable() {
 		e.mu.Unlock()
 		return false, nil
 	}
@@ -40,6 +42,23 @@ func (e *Exec) Kill(sig Signal) (killed bool, err error) {
 		e.settle(settleWait)
 	}
 	return s.killed, s.err
+}
+
+// stoppable says whether there may be something to stop; e.mu is held.
+func (e *Exec) stoppable() bool {
+	if e.backend == nil || e.closed {
+		return false
+	}
+	switch e.view.Status {
+	case StatusRunning:
+		return true
+	case StatusLost:
+		return e.view.LostReason != LostContainerGone
+	case StatusTimedOut:
+		return e.unstopped
+	default:
+		return false
+	}
 }
 
 // beginStop starts the one stop that may be in flight; e.mu is held. after runs
@@ -73,6 +92,12 @@ const killedStatus = 128 + 9
 // afterKill ends the exec by what a kill found.
 func (e *Exec) afterKill(r StopReport, err error) {
 	switch {
+	case e.ended():
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.stop = nil // the next kill looks for itself
+		e.unstopped = e.unstopped && err != nil
+		return
 	case err != nil:
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -138,6 +163,7 @@ func (e *Exec) afterTimeout(r StopReport, err error) {
 	defer e.mu.Unlock()
 	if err != nil {
 		e.note(Note{"kill_failed", KillText(err)})
+		e.unstopped, e.stop = true, nil
 	}
 	e.noteHeld(r)
 	if err == nil && !r.Found && !r.Held && e.streamEnd != nil && e.streamEnd.Code != nil {
@@ -186,6 +212,15 @@ func (e *Exec) signal(sig Signal) (bool, error) {
 	return report.Found, nil
 }
 
+func (e *Exec) ended() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (e *Exec) settle(limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -208,10 +243,8 @@ func (e *Exec) awaitStream(limit time.Duration) {
 // closeBackendIfEnded cuts a stream that a stop has ended for us, but that
 // something else still holds open.
 func (e *Exec) closeBackendIfEnded() {
-	select {
-	case <-e.done:
+	if e.ended() {
 		e.backend.Close()
-	default:
 	}
 }
 

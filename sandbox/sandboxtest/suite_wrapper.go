@@ -222,7 +222,7 @@ func heldOutput(s *scene) {
 }
 
 // hidden is a copy of sleep that nobody may read: its open files are hidden.
-const hidden = "cp $(command -v sleep) /tmp/sleep; chmod 111 /tmp/sleep; "
+const hidden = "cp /bin/sleep /tmp/sleep; chmod 111 /tmp/sleep; "
 
 func unreadable(s *scene) {
 	b := s.box()
