@@ -176,6 +176,7 @@ func (c goClient) alive(ctx context.Context) error {
 		_, err := c.ListTools(ctx, mcp.ListToolsRequest{})
 		return err
 	}
+	//lint:ignore SA1019 the older versions, which most clients speak, have it
 	return c.Ping(ctx)
 }
 

@@ -40,7 +40,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	}
 	err := stdio.Listen(ctx, filter, filter)
 	if ctx.Err() != nil || errors.Is(err, io.ErrClosedPipe) {
-		return nil // we were asked to end
+		return nil //nolint:nilerr // we were asked to end
 	}
 	return err
 }

@@ -97,7 +97,12 @@ func TestCON04_LocalSocketLoadsNoIdentity(t *testing.T) {
 	server := &http.Server{Handler: enginetest.Ping("1.45"), ReadHeaderTimeout: time.Second}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listen) }()
-	t.Cleanup(func() { _ = server.Close(); <-done })
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	for _, value := range []string{"unix://" + socket, socket} {
 		cfg := Config{Host: value, TLSVerify: true, TLSCertPath: "/no/cert.pem", TLSKeyPath: "/no/key.pem", TLSCAPath: "/no/ca.pem"}
 		if err := newProvider(t, cfg).Ping(t.Context()); err != nil {

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -230,7 +231,7 @@ func TestD19_AppendIsRefusedWhenTheSizeDiffers(t *testing.T) {
 		}
 		_, err = add("two\n", sizeOf(4))
 		wantKind(b.T, err, sandbox.KindInvalid)
-		if own, ok := err.(*sandbox.Error); !ok || own.Field != "expected_size" || !strings.Contains(own.Text, "8 bytes") {
+		if own := (*sandbox.Error)(nil); !errors.As(err, &own) || own.Field != "expected_size" || !strings.Contains(own.Text, "8 bytes") {
 			b.Errorf("%+v", err)
 		}
 		_, err = add("three\n", nil)

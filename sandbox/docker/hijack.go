@@ -100,7 +100,7 @@ func (p *Provider) upgrade(conn net.Conn, execID string) (*bufio.Reader, error) 
 		return nil, err
 	}
 	reader := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(reader, req)
+	resp, err := http.ReadResponse(reader, req) //nolint:bodyclose // an upgraded answer has no body: what follows is the stream; refusal closes the others
 	if err != nil {
 		return nil, err
 	}

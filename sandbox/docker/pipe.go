@@ -72,7 +72,7 @@ func (s *stream) feed(r io.Reader) error {
 		n, err := r.Read(buf)
 		if n > 0 {
 			if _, werr := s.conn.Write(buf[:n]); werr != nil {
-				return nil
+				return nil //nolint:nilerr // how the command ended tells more than a write that it did not wait for
 			}
 		}
 		if errors.Is(err, io.EOF) {

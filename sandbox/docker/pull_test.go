@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -132,7 +133,7 @@ func TestPUL04_BugIM02_ErrorsInTheStreamAreErrors(t *testing.T) {
 		if kind != sandbox.KindNoSpace && err != nil && !strings.Contains(err.Error(), message[:20]) {
 			t.Errorf("the registry's reason is not given: %v", err)
 		}
-		if err != nil && strings.ContainsRune(err.(*sandbox.Error).Text, 0x1b) {
+		if own := (*sandbox.Error)(nil); errors.As(err, &own) && strings.ContainsRune(own.Text, 0x1b) {
 			t.Errorf("a control character came through: %q", err)
 		}
 	}
@@ -158,7 +159,7 @@ func TestBugIM01_PullGoesOnAndIsJoined(t *testing.T) {
 	_, err := p.image(ctx, "x:1", progress)
 	cancel()
 	wantError(t, err, sandbox.KindImagePulling, "", "goes on")
-	if e, ok := err.(*sandbox.Error); !ok || e.RetryAfter <= 0 {
+	if own := (*sandbox.Error)(nil); !errors.As(err, &own) || own.RetryAfter <= 0 {
 		t.Errorf("says not when to ask again: %+v", err)
 	}
 	select {

@@ -135,7 +135,7 @@ func printf(_ *process, out io.Writer, args []string) int {
 			continue
 		}
 		i++
-		digits, base := 0, 8
+		digits, base := 3, 8
 		switch {
 		case text[i] == 'n':
 			b = append(b, '\n')
@@ -145,8 +145,6 @@ func printf(_ *process, out io.Writer, args []string) int {
 			continue
 		case text[i] == 'x':
 			i, digits, base = i+1, 2, 16
-		default:
-			digits = 3
 		}
 		n, err := strconv.ParseUint(text[i:min(i+digits, len(text))], base, 8)
 		if err != nil {

@@ -135,8 +135,10 @@ func randomKills(s *scene) {
 		}
 	}
 	s.Log(seen)
-	if left := tmpOf(b); left != "" {
-		s.Errorf("left in /tmp: %q", left)
+	for name := range strings.Lines(tmpOf(b)) { // a stop that found nothing leaves its marker
+		if !strings.HasSuffix(name, ".mark\n") {
+			s.Errorf("left in /tmp: %q", name)
+		}
 	}
 }
 

@@ -167,7 +167,7 @@ func (p *Proxy) serve(conn net.Conn) {
 			return
 		case f.Status != 0:
 			_, _ = io.Copy(io.Discard, req.Body)
-			if answer(f.Status, f.Message).Write(conn) != nil {
+			if answer(f.Status, f.Message).Write(conn) != nil { //nolint:bodyclose // an answer of our own, whose body is a text in memory
 				return
 			}
 		default:
@@ -234,7 +234,7 @@ func (p *Proxy) forward(conn net.Conn, reader *bufio.Reader, req *http.Request, 
 		return false
 	}
 	from := bufio.NewReader(engine)
-	resp, err := http.ReadResponse(from, req)
+	resp, err := http.ReadResponse(from, req) //nolint:bodyclose // resp.Write reads it to its end, and the connection is closed behind it
 	if err != nil || f.Swallow {
 		return false
 	}
@@ -333,7 +333,7 @@ func (b byteByByte) Write(p []byte) (int, error) {
 // ends; a nil one is plain. It returns the address.
 func Serve(t *testing.T, config *tls.Config, handler http.Handler) string {
 	t.Helper()
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	listen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	addr := listen.Addr().String()
 	if config != nil {
