@@ -1,0 +1,396 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// times is how often something is done: what the variable says, or else the usual.
+func times(t testing.TB, variable string, usual int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s: %q", variable, text)
+	}
+	return n
+}
+
+// soak is commands of ten kinds, many at a time.
+type soak struct {
+	conn
+	run      atomic.Int64
+	sessions [4]string
+}
+
+// truth is what a kind of command must end with, as it was.
+type truth struct {
+	name string
+	tell func(*soak, context.Context, string, int) error
+}
+
+var truths = []truth{
+	{"fast", one(`echo fast; exit 3`, 0, "exited", 3, "fast\n", "")},
+	{"failing", one(`echo no >&2; exit 1`, 0, "exited", 1, "", "no\n")},
+	{"forking", one(`for i in 1 2 3 4 5 6 7 8; do (sleep 0.1; sleep 0.1 &) & done; wait; echo forked; exit 4`, 0, "exited", 4, "forked\n", "")},
+	{"escaping", one(`setsid sleep 2 >/dev/null 2>&1 & echo gone; exit 5`, 0, "exited", 5, "gone\n", "")},
+	{"deaf", (*soak).deaf},
+	{"large", (*soak).large},
+	{"held", one(`(sleep 0.5; echo late) & echo early; exit 7`, 0, "exited", 7, "early\nlate\n", "")},
+	{"slow", one(`echo slow; sleep 600 & sleep 600`, 1, "timed_out", -1, "slow\n", "")},
+	{"killed", (*soak).killed},
+	{"cancelled", (*soak).cancelled},
+}
+
+func (x execOut) is(status string, code int, stdout, stderr string) error {
+	have := -1
+	if x.ExitCode != nil {
+		have = *x.ExitCode
+	}
+	if x.Status != status || have != code || x.Stdout != stdout || x.Stderr != stderr || !x.OutputComplete {
+		return fmt.Errorf("want %s with %d, %q, %q, got %v", status, code, stdout, stderr, x)
+	}
+	return nil
+}
+
+// ask makes a call and reads its result.
+func (s *soak) ask(ctx context.Context, tool string, arguments args) (execOut, error) {
+	var x execOut
+	r, err := s.call(ctx, tool, arguments)
+	if err == nil {
+		err = unmarshal(r, &x)
+	}
+	if err == nil && r.IsError && x.Status == "" {
+		err = errors.New(clip(r.text()))
+	}
+	return x, err
+}
+
+func script(session, text string) args {
+	return args{"session_id": session, "argv": []string{"sh", "-c", text}, "wait_seconds": 50}
+}
+
+// one is a command that tells all in one call.
+func one(text string, timeout int, status string, code int, stdout, stderr string) func(*soak, context.Context, string, int) error {
+	return func(s *soak, ctx context.Context, session string, _ int) error {
+		arguments := script(session, text)
+		if timeout > 0 {
+			arguments["timeout_seconds"] = timeout
+		}
+		x, err := s.ask(ctx, "exec", arguments)
+		if err != nil {
+			return err
+		}
+		return x.is(status, code, stdout, stderr)
+	}
+}
+
+// begin starts a command that prints on, and returns once it has.
+func (s *soak) begin(ctx context.Context, session, text string) (execOut, error) {
+	arguments := script(session, text)
+	arguments["wait_for"], arguments["wait_seconds"] = "on", 40
+	x, err := s.ask(ctx, "exec", arguments)
+	if err == nil && (x.Status != "running" || x.Stdout != "on\n") {
+		err = fmt.Errorf("not on its way: %v", x)
+	}
+	return x, err
+}
+
+// deaf ignores polite signals, and is then killed.
+func (s *soak) deaf(ctx context.Context, session string, _ int) error {
+	x, err := s.begin(ctx, session, `trap '' TERM INT HUP; echo on; sleep 600; sleep 600`)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if y, err := s.ask(ctx, "kill", args{"exec_id": x.ExecID, "signal": "INT"}); err != nil || y.Status != "running" {
+			return fmt.Errorf("after a polite signal: %v, %w", y, err)
+		}
+	}
+	return s.kill(ctx, x.ExecID)
+}
+
+func (s *soak) killed(ctx context.Context, session string, _ int) error {
+	x, err := s.begin(ctx, session, `sleep 600 & echo on; sleep 600`)
+	if err != nil {
+		return err
+	}
+	return s.kill(ctx, x.ExecID)
+}
+
+func (s *soak) kill(ctx context.Context, exec string) error {
+	x, err := s.ask(ctx, "kill", args{"exec_id": exec})
+	for err == nil && x.Status == "running" {
+		x, err = s.ask(ctx, "exec_output", args{"exec_id": exec, "wait_seconds": 10})
+	}
+	if err != nil {
+		return err
+	}
+	return x.is("killed", 137, "", "")
+}
+
+// large prints a MiB, which is told in part and counted whole.
+func (s *soak) large(ctx context.Context, session string, _ int) error {
+	x, err := s.ask(ctx, "exec", script(session, `head -c 1048576 /dev/zero | tr '\0' x; exit 6`))
+	if err != nil {
+		return err
+	}
+	if !x.exited(6) || x.StdoutBytes != 1<<20 || !x.Truncated || !x.OutputComplete || x.Stderr != "" {
+		return fmt.Errorf("%v", x)
+	}
+	return nil
+}
+
+// cancelled is a call that is given up: its command must end killed. It is known
+// again by how much it has printed.
+func (s *soak) cancelled(ctx context.Context, session string, n int) error {
+	size := int64(10_000 + n)
+	call, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		x, err := s.ask(call, "exec", script(session, fmt.Sprintf("head -c %d /dev/zero; sleep 600 & sleep 600", size)))
+		if err == nil {
+			err = fmt.Errorf("answered though cancelled: %v", x)
+		} else if call.Err() != nil {
+			err = nil
+		}
+		done <- err
+	}()
+	if _, err := s.listed(ctx, session, size, func(string) bool { return true }); err != nil {
+		return err
+	}
+	cancel()
+	if err := <-done; err != nil {
+		return err
+	}
+	status, err := s.listed(ctx, session, size, func(status string) bool { return status != "running" })
+	if err == nil && status != "killed" {
+		err = fmt.Errorf("a cancelled command is %s", status)
+	}
+	return err
+}
+
+// listed waits until exec_list shows the command that has printed so much in a state.
+func (s *soak) listed(ctx context.Context, session string, size int64, ok func(status string) bool) (string, error) {
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var list struct {
+			Execs []struct {
+				Status      string `json:"status"`
+				StdoutBytes int64  `json:"stdout_bytes"`
+			} `json:"execs"`
+		}
+		r, err := s.call(ctx, "exec_list", args{"session_id": session})
+		if err == nil {
+			err = unmarshal(r, &list)
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, x := range list.Execs {
+			if x.StdoutBytes == size && ok(x.Status) {
+				return x.Status, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("the command that printed %d bytes is not listed as it should be", size)
+}
+
+// open makes the sessions.
+func (s *soak) open(a *actor) {
+	for i := range s.sessions {
+		s.sessions[i] = into[struct{ Session listed }](a.t, a.ok("session_create", args{"pids": 512})).Session.SessionID
+	}
+}
+
+// TestEXW13_EXW16_STP08_BugEX06_SoakEveryCommandTellsTheTruth runs commands of ten
+// kinds, 16 at a time over 4 sessions, and then looks for what is left of them, in
+// the sessions and in the server.
+func TestEXW13_EXW16_STP08_BugEX06_SoakEveryCommandTellsTheTruth(t *testing.T) {
+	const together = 16
+	total := times(t, "CAISSON_SOAK", 300)
+	v := start(t, launch{plain: true, http: true, env: []string{"GOTRACEBACK=all"}})
+	a := join(t, v, httpLegacy)
+	s := &soak{conn: a.conn}
+	s.open(a)
+	for i, c := range truths { // every kind once, so that what is made once is there
+		if err := c.tell(s, t.Context(), s.sessions[i%4], -1-i); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+	}
+	quiet := v.descriptors(t)
+
+	jobs := make(chan int, total)
+	for i := range total {
+		jobs <- i
+	}
+	close(jobs)
+	var wg sync.WaitGroup
+	for range together {
+		wg.Go(func() {
+			for i := range jobs {
+				c := truths[i%len(truths)]
+				if err := c.tell(s, t.Context(), s.sessions[rand.IntN(len(s.sessions))], i); err != nil {
+					t.Errorf("command %d, %s: %v", i, c.name, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range s.sessions {
+		eventually(t, 20*time.Second, "nothing of the commands runs, and no zombie is left", func() bool {
+			return a.processes(id, "sleep") == 1 && strings.TrimSpace(a.exec(id, zombies).Stdout) == "0"
+		})
+		for name := range strings.Lines(a.sh(id, `ls -A /tmp`)) {
+			if !strings.HasSuffix(name, ".mark\n") && !own.MatchString(name) {
+				t.Errorf("left in /tmp: %q", name)
+			}
+		}
+		if n := strings.Count(a.sh(id, `ls -A /tmp`), ".out\n"); n != 1 {
+			t.Errorf("%d records of output in /tmp, one is the look's own", n)
+		}
+	}
+	eventually(t, 20*time.Second, "descriptors are given back", func() bool { return v.descriptors(t) <= quiet+2 })
+	for _, id := range s.sessions {
+		a.ok("session_destroy", args{"session_id": id})
+	}
+	if most, now := fresh(t), goroutines(t, v, a); now > most+2 {
+		t.Errorf("%d goroutines, %d in a fresh server", now, most)
+	}
+}
+
+var own = regexp.MustCompile(`^tai-exec\.[0-9a-f]{32}\.(out|pid|fifo|status)\n$`)
+
+// descriptors counts what the server has open, but for kept output: files without a
+// name that are bounded by a total of their own.
+func (v *server) descriptors(t testing.TB) int {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd/", v.cmd.Process.Pid)
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, fd := range all {
+		if to, err := os.Readlink(dir + fd.Name()); err == nil && !strings.Contains(to, "caisson-spool-") {
+			n++
+		}
+	}
+	return n
+}
+
+// fresh is how many goroutines a server has that has done a little of everything.
+func fresh(t *testing.T) int {
+	t.Helper()
+	v := start(t, launch{plain: true, http: true, env: []string{"GOTRACEBACK=all"}})
+	a := join(t, v, httpLegacy)
+	s := &soak{conn: a.conn}
+	s.open(a)
+	if err := truths[0].tell(s, t.Context(), s.sessions[0], 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range s.sessions {
+		a.ok("session_destroy", args{"session_id": id})
+	}
+	return goroutines(t, v, a)
+}
+
+// goroutines ends a server by the signal on which Go shows all of them, and counts.
+func goroutines(t *testing.T, v *server, a *actor) int {
+	t.Helper()
+	_ = a.close()
+	eventually(t, 10*time.Second, "its client's connections are gone", func() bool { return v.connections(t) == 0 })
+	if err := v.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	v.code(t, 10*time.Second)
+	n := strings.Count(v.stderr.String(), "\ngoroutine ")
+	if n == 0 {
+		t.Fatalf("no goroutine is shown:\n%s", tail(v.stderr.String()))
+	}
+	return n
+}
+
+// connections counts those of the server's listening port.
+func (v *server) connections(t testing.TB) int {
+	t.Helper()
+	_, port, _ := strings.Cut(strings.TrimPrefix(v.url, "http://"), ":")
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", v.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), fmt.Sprintf(" 0100007F:%04X 0100007F:", n)) - strings.Count(string(text), fmt.Sprintf(" 0100007F:%04X 0100007F:", 0))
+}
+
+// TestSTP08_KIL02_RaceOfExitAndKill kills a command that exits with 7 at a random
+// instant: it ends with 7 or 137, in time.
+func TestSTP08_KIL02_RaceOfExitAndKill(t *testing.T) {
+	a := connectPlain(t, httpLegacy)
+	s := &soak{conn: a.conn}
+	for i := range 2 {
+		s.sessions[i] = a.session(nil)
+	}
+	total := times(t, "CAISSON_RACES", 50)
+	jobs := make(chan int, total)
+	for i := range total {
+		jobs <- i
+	}
+	close(jobs)
+	var seen [256]atomic.Int64
+	var slowest atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range jobs {
+				x, err := s.ask(t.Context(), "exec", args{"session_id": s.sessions[i%2], "argv": []string{"sh", "-c", fmt.Sprintf("sleep 0.%02d; exit 7", rand.IntN(40))}, "wait_seconds": 0})
+				if err != nil {
+					t.Errorf("race %d: %v", i, err)
+					continue
+				}
+				pause := time.NewTimer(time.Duration(rand.IntN(400)) * time.Millisecond)
+				<-pause.C
+				began := time.Now()
+				y, err := s.ask(t.Context(), "kill", args{"exec_id": x.ExecID})
+				for err == nil && y.Status == "running" {
+					y, err = s.ask(t.Context(), "exec_output", args{"exec_id": x.ExecID, "wait_seconds": 5})
+				}
+				took := time.Since(began)
+				if took > 2*time.Second {
+					t.Logf("race %d took %v: %v", i, took, y)
+				}
+				slowest.Store(max(slowest.Load(), int64(took)))
+				switch {
+				case err != nil || y.ExitCode == nil || !y.exited(7) && (y.Status != "killed" || *y.ExitCode != 137) || !y.OutputComplete:
+					t.Errorf("race %d: %v, %v", i, err, y)
+				case took > 5*time.Second:
+					t.Errorf("race %d: ended %v after the kill", i, took)
+				default:
+					seen[*y.ExitCode].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("7 came %d times, 137 %d times; the slowest ended %v after its kill", seen[7].Load(), seen[137].Load(), time.Duration(slowest.Load()))
+	if seen[7].Load() == 0 || seen[137].Load() == 0 {
+		t.Error("only one of the two ends was met: the test shows nothing")
+	}
+}
