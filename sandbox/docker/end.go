@@ -41,7 +41,7 @@ func (r *running) conclude(err error) sandbox.StreamEnd {
 		return sandbox.StreamEnd{Reason: sandbox.LostStreamCut}
 	}
 	// No caller's context: the command's end is recorded whoever still waits.
-	ctx, cancel := context.WithTimeout(r.s.p.life, endLimit)
+	ctx, cancel := context.WithTimeout(r.life, endLimit)
 	defer cancel()
 	complete := r.filter.Complete()
 	wait := cutWait

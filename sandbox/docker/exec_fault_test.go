@@ -314,3 +314,42 @@ func TestD24_SessionEndsWhereItsCommandCannotBeStopped(t *testing.T) {
 		t.Errorf("left %v, state %v", left, s.Info().State)
 	}
 }
+
+// TestSTP01_ExecThatTheEngineForgotIsNoLostSession loses an exec between its
+// create and its start, as a restarted engine does.
+func TestSTP01_ExecThatTheEngineForgotIsNoLostSession(t *testing.T) {
+	p, proxy := faulty(t)
+	s := create(t, p, specOf(""))
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Status: 404, Message: "No such exec instance: x", Times: 1})
+	_, err := start(t, s, shell("true"))
+	wantError(t, err, sandbox.KindUnavailable, "")
+	if got := sh(t, s, "echo ok"); got != "ok\n" {
+		t.Error(got)
+	}
+}
+
+// TestAttackT65_CallersShareOneHandshake asks an engine that never answers from
+// many sides: each caller ends by its own deadline.
+func TestAttackT65_CallersShareOneHandshake(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	p := newProvider(t, Config{Host: "tcp://" + silent.Addr().String()})
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := p.List(ctx); sandbox.KindOf(err) != sandbox.KindUnavailable {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

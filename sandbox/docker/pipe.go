@@ -36,7 +36,7 @@ func (s *Session) pipe(ctx context.Context, argv []string, stdin io.Reader, stdo
 	}
 	st, err := s.p.attachOn(ctx, conn, execID)
 	if err != nil {
-		return 0, s.failed(op, err)
+		return 0, s.attachFailed(op, err)
 	}
 	defer st.close()
 	stop := context.AfterFunc(ctx, st.close)

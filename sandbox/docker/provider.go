@@ -50,6 +50,7 @@ type Provider struct {
 
 	mu        sync.Mutex
 	connected bool // the API's version is settled
+	handshake *handshake
 }
 
 var _ sandbox.Provider = (*Provider)(nil)
@@ -78,6 +79,9 @@ func New(cfg Config) (*Provider, error) {
 		return nil, err
 	}
 	p.life, p.endLife = context.WithCancel(context.Background()) // the provider's own life, no caller's
+	if p.host.network == "tcp" && p.host.transport != transportMutual {
+		p.log.Warn("the engine is dialled without a client identity: whoever reaches it owns its host (SANDBOX_DOCKER_TLS_VERIFY is false)", "host", p.host.String())
+	}
 	return p, nil
 }
 
@@ -135,27 +139,57 @@ func (p *Provider) checkUnbuilt() error {
 	return errors.Join(errs...)
 }
 
+// handshake is one attempt to settle the API's version, shared by all who wait.
+type handshake struct {
+	done chan struct{}
+	err  error
+}
+
 // connect settles the API's version with the engine, once. Methods call it
 // before their first request: the client's own way ignores a failed
 // negotiation and goes on with a version that the engine may not know.
 func (p *Provider) connect(ctx context.Context) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.connected {
+		p.mu.Unlock()
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingLimit)
+	h := p.handshake
+	if h == nil {
+		h = &handshake{done: make(chan struct{})}
+		p.handshake = h
+		p.work.Go(func() { p.shakeHands(h) })
+	}
+	p.mu.Unlock()
+	select {
+	case <-h.done:
+		return h.err
+	case <-ctx.Done():
+		return p.failed("connect to the engine", ctx.Err())
+	}
+}
+
+func (p *Provider) shakeHands(h *handshake) {
+	ctx, cancel := context.WithTimeout(p.life, pingLimit)
 	defer cancel()
+	h.err = p.negotiate(ctx)
+	p.mu.Lock()
+	p.connected, p.handshake = h.err == nil, nil
+	p.mu.Unlock()
+	close(h.done)
+}
+
+func (p *Provider) negotiate(ctx context.Context) error {
+	const op = "connect to the engine"
 	ping, err := p.api.Ping(ctx)
 	if err != nil {
-		return p.failed("connect to the engine", err)
+		return p.failed(op, err)
 	}
 	if ping.APIVersion == "" || versions.LessThan(ping.APIVersion, oldestAPI) {
-		return sandbox.Errorf("connect to the engine", sandbox.KindUnavailable,
+		return sandbox.Errorf(op, sandbox.KindUnavailable,
 			"the engine at %s speaks API version %s at most, and this server needs %s (Docker 20.10) or newer", p.host, ping.APIVersion, oldestAPI)
 	}
 	p.api.NegotiateAPIVersionPing(ping)
-	p.connected = true
 	return nil
 }
 

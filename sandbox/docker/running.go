@@ -26,8 +26,10 @@ type running struct {
 
 	spoke    chan struct{} // closed at its first word that is not the engine's
 	done     chan struct{} // closed when the drain has ended
-	killed   atomic.Bool   // a stop of ours is on its way or was
-	closed   atomic.Bool   // the stream was cut by us
+	life     context.Context
+	endLife  context.CancelFunc // by cut: nothing is asked about its end any more
+	killed   atomic.Bool        // a stop of ours is on its way or was
+	closed   atomic.Bool        // the stream was cut by us
 	closeOne sync.Once
 
 	// The drain's alone, until done is closed.
@@ -45,6 +47,7 @@ func newRunning(s *Session, st *stream, id string, keepsStdin bool) *running {
 		s: s, st: st, id: id, filter: wrapper.NewFilter(id), keeps: keepsStdin,
 		spoke: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.life, r.endLife = context.WithCancel(s.p.life)
 	r.stdin.init(st)
 	return r
 }
@@ -91,6 +94,7 @@ func (r *running) Close() {
 func (r *running) cut() {
 	r.closeOne.Do(func() {
 		r.closed.Store(true)
+		r.endLife()
 		r.st.close()
 	})
 }
@@ -109,6 +113,7 @@ func (o side) Write(p []byte) (int, error) {
 // drain reads the stream to its end, and says what end that was.
 func (r *running) drain() {
 	defer close(r.done)
+	defer r.endLife()
 	_, err := stdcopy.StdCopy(side{r, wrapper.Stdout}, side{r, wrapper.Stderr}, r.st.reader)
 	for _, s := range []wrapper.Stream{wrapper.Stdout, wrapper.Stderr} {
 		if rest := r.filter.Flush(s); len(rest) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/containerd/errdefs"
@@ -111,6 +112,16 @@ func (s *Session) failed(op string, err error) *sandbox.Error {
 		return sandbox.Errorf(op, sandbox.KindSessionLost, "the session's container stops as soon as it is started").Because(err)
 	}
 	return s.p.failed(op, err)
+}
+
+// attachFailed is failed for the start of an exec that was created a moment ago.
+// The engine that knows nothing of it was restarted; the session is still there,
+// or the next call says that it is not.
+func (s *Session) attachFailed(op string, err error) *sandbox.Error {
+	if errdefs.IsNotFound(err) && strings.Contains(err.Error(), "exec") {
+		return sandbox.Errorf(op, sandbox.KindUnavailable, "the engine was restarted meanwhile; try again").Because(err)
+	}
+	return s.failed(op, err)
 }
 
 func (s *Session) setState(state sandbox.State) {
