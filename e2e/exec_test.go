@@ -137,7 +137,7 @@ func shortCommand(ctx context.Context, c conn, session string) error {
 	}
 	x := execOut{}
 	if err := unmarshal(r, &x); err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, clip(r.text()))
 	}
 	if r.IsError || !x.exited(7) || x.Stdout != "running\n" || x.Stderr != "" || x.StdoutBytes != 8 || !x.OutputComplete || x.Truncated {
 		return fmt.Errorf("%v: %s", x, clip(r.text()))
