@@ -14,7 +14,7 @@ func leaveMainThread() {
 	started := make(chan struct{})
 	go func() {
 		close(started)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		os.Exit(0)
 	}()
 	<-started
