@@ -44,16 +44,22 @@ func (r *running) conclude(err error) sandbox.StreamEnd {
 	ctx, cancel := context.WithTimeout(r.life, endLimit)
 	defer cancel()
 	complete := r.filter.Complete()
+	withheld := complete && r.withheld.Load()
 	wait := cutWait
-	if complete {
+	switch {
+	case withheld:
+		wait = 0
+	case complete:
 		wait = codeWait
-	} else if err != nil {
+	case err != nil:
 		wait = 0
 	}
 	exec, inspectErr := r.awaitEnd(ctx, wait)
 	switch {
 	case errdefs.IsNotFound(inspectErr):
 		return r.forgotten(ctx)
+	case withheld && (inspectErr != nil || exec.Running):
+		return endNotTold()
 	case inspectErr != nil || exec.Running:
 		return streamCut(complete)
 	case exec.Pid == 0:
@@ -95,6 +101,14 @@ func (r *running) awaitEnd(ctx context.Context, wait time.Duration) (exec contai
 func streamCut(complete bool) sandbox.StreamEnd {
 	return sandbox.StreamEnd{Reason: sandbox.LostStreamCut, Complete: complete, Notes: []sandbox.Note{
 		{Code: "stream_cut", Text: "the connection to the engine broke before the command's end; it may be running, and kill still works"},
+	}}
+}
+
+// endNotTold is the end of a command whose output is whole and whose exit code the
+// engine keeps to itself (STR-7).
+func endNotTold() sandbox.StreamEnd {
+	return sandbox.StreamEnd{Reason: sandbox.LostStatusUnknown, Complete: true, Notes: []sandbox.Note{
+		{Code: "end_withheld", Text: "all output has come, but the engine does not tell how the command ended: it waits for the output of another command of the session to be taken from it"},
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 	"caisson/sandbox"
 )
 
-// testInstance is the instance of every session of this run.
+// testInstance begins the instance of every session of this run.
 var testInstance = "test-" + strings.TrimPrefix(sandbox.NewSessionID(), "sbx_")
 
 // engineVars reads the shell exports that CAISSON_TEST_ENGINE names; nil where
@@ -61,6 +61,8 @@ func engine(t *testing.T) Config {
 	if cfg.Host == "" {
 		t.Fatal("needs an engine: run make test, or set CAISSON_TEST_ENGINE")
 	}
+	// Of its own, so that tests that run side by side count what is theirs.
+	cfg.Instance += "." + strings.TrimPrefix(sandbox.NewSessionID(), "sbx_")[:8]
 	cfg.Log = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return cfg
 }

@@ -17,6 +17,7 @@ import (
 )
 
 func TestEXW17_ArgumentsAreTakenLiterally(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	args := []string{"", " ", "'; touch /tmp/PWN #", "$(id)", "`id`", "a\nb\r", "-n", "--", "*", "日本 \u202e", strings.Repeat("x", 100<<10)}
 	r := run(t, s, sandbox.ExecSpec{Argv: append([]string{"printf", "%s\\0"}, args...)})
@@ -37,6 +38,7 @@ func TestEXW17_ArgumentsAreTakenLiterally(t *testing.T) {
 }
 
 func TestEXW18_CON09_StdinReachesTheCommandAndEnds(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	input := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
 	want := fmt.Sprintf("%x  -\n", sha256.Sum256(input))
@@ -66,6 +68,7 @@ func TestEXW18_CON09_StdinReachesTheCommandAndEnds(t *testing.T) {
 // TestAPI06_CancelledWriteDoesNotBreakTheInput writes to a command that does not
 // read, gives up, and lets it read on.
 func TestAPI06_CancelledWriteDoesNotBreakTheInput(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	e := mustStart(t, s, sandbox.ExecSpec{Argv: []string{"sh", "-c", "while [ ! -e /tmp/go ]; do sleep 0.05; done; sha256sum"}, StdinOpen: true})
 	big := bytes.Repeat([]byte("x"), 16<<20)
@@ -88,6 +91,7 @@ func TestAPI06_CancelledWriteDoesNotBreakTheInput(t *testing.T) {
 }
 
 func TestAPI07_WhereACommandStarts(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	sh(t, s, "mkdir -p /workspace/a/b; touch /workspace/file")
 	for cwd, want := range map[string]string{"": "/workspace", "a": "/workspace/a", "a/../a/b/": "/workspace/a/b", ".": "/workspace", "/": "/", "/etc//": "/etc"} {
@@ -108,6 +112,7 @@ func TestAPI07_WhereACommandStarts(t *testing.T) {
 }
 
 func TestEXW11_STR04_HeldOutputIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	began := time.Now()
 	e := mustStart(t, s, shell("(sleep 3; echo late) & echo hi; exit 3"))
@@ -119,6 +124,7 @@ func TestEXW11_STR04_HeldOutputIsReadToItsEnd(t *testing.T) {
 }
 
 func TestKIL01_KIL02_KIL03_WhatAKillEndsWith(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	for name, c := range map[string]struct {
 		script string
@@ -157,6 +163,7 @@ func TestKIL01_KIL02_KIL03_WhatAKillEndsWith(t *testing.T) {
 }
 
 func TestKIL09_KIL10_KIL11_KillsByTheContainersState(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	begin := func() (*Session, *sandbox.Exec) {
 		s := create(t, p, specOf(""))
@@ -201,6 +208,7 @@ func TestKIL09_KIL10_KIL11_KillsByTheContainersState(t *testing.T) {
 }
 
 func TestTMO02_BugEX02_BugEX03_TimeoutsStopTheGroup(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	for _, script := range []string{
 		"echo part; sleep 301 & while :; do echo x >>/tmp/t; sleep 0.05; done",
@@ -220,6 +228,7 @@ func TestTMO02_BugEX02_BugEX03_TimeoutsStopTheGroup(t *testing.T) {
 }
 
 func TestBugEX05_OutOfMemoryIsToldApart(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
 	spec.MemoryMB = ptr(int64(64))
@@ -242,6 +251,7 @@ func TestBugEX05_OutOfMemoryIsToldApart(t *testing.T) {
 }
 
 func TestBugEX06_NoExitCodeOrOutputIsLost(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	const each, atOnce = 25, 8
 	a, b := create(t, p, specOf("")), create(t, p, specOf(""))
@@ -269,6 +279,7 @@ func TestBugEX06_NoExitCodeOrOutputIsLost(t *testing.T) {
 }
 
 func TestBugEX07_STR10_ContainerRemovedMidStream(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf(""))
 	e := mustStart(t, s, shell("echo on; sleep 300"))
@@ -291,6 +302,7 @@ func TestBugEX07_STR10_ContainerRemovedMidStream(t *testing.T) {
 // TestAttackT13_D24_ForkBombIsStopped fills the session's cap of processes and
 // kills what did, though no process is left for the kill.
 func TestAttackT13_D24_ForkBombIsStopped(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
 	spec.Pids = ptr(int64(40))
@@ -324,6 +336,7 @@ func TestAttackT13_D24_ForkBombIsStopped(t *testing.T) {
 }
 
 func TestTrap18_KilledWrapperIsNoExitCode(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	r := run(t, s, shell("echo on; kill -9 $PPID; sleep 1"))
 	if r.Status != sandbox.StatusLost || r.LostReason != sandbox.LostStatusUnknown || r.ExitCode != nil || !r.noted("wrapper_killed") {
@@ -337,6 +350,7 @@ func TestTrap18_KilledWrapperIsNoExitCode(t *testing.T) {
 // TestBugSZ01_AttackT20_EndlessOutputIsBounded reads a flood for a second; the
 // spool keeps what it may, and counts the rest.
 func TestBugSZ01_AttackT20_EndlessOutputIsBounded(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	spec := shell("yes")
 	spec.Timeout = 2 * time.Second

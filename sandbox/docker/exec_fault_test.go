@@ -16,6 +16,7 @@ import (
 // TestCON09_CFG03_EveryWayToTheEngine runs a command with input over TLS, a unix
 // socket and plain TCP.
 func TestCON09_CFG03_EveryWayToTheEngine(t *testing.T) {
+	t.Parallel()
 	cfg := engine(t)
 	vars, err := engineVars()
 	if err != nil {
@@ -85,6 +86,7 @@ func processes(t *testing.T, s *Session, text string) int {
 // TestSTP01_StartWhoseAnswerIsLostIsStopped loses the answer of an attach: the
 // command was started, and must not run on.
 func TestSTP01_StartWhoseAnswerIsLostIsStopped(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Swallow: true, Times: 1})
@@ -95,6 +97,7 @@ func TestSTP01_StartWhoseAnswerIsLostIsStopped(t *testing.T) {
 
 // TestSTP01_CancelledStartIsStopped cancels a start while the engine works on it.
 func TestSTP01_CancelledStartIsStopped(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	spools, err := testSpools()
@@ -126,6 +129,7 @@ func TestSTP01_CancelledStartIsStopped(t *testing.T) {
 // TestSTR09_CutStreamIsLostAndKillStillWorks cuts the attached stream of a
 // command that runs on.
 func TestSTR09_CutStreamIsLostAndKillStillWorks(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), CutAt: 40, Times: 1})
@@ -143,6 +147,7 @@ func TestSTR09_CutStreamIsLostAndKillStillWorks(t *testing.T) {
 // TestSTR09_EnginesCodeOfABrokenAttachIsNotBelieved cuts the stream of a command
 // as it starts: an old engine then records 126, and the command runs on.
 func TestSTR09_EnginesCodeOfABrokenAttachIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), CutAt: 12, Times: 1})
@@ -153,6 +158,7 @@ func TestSTR09_EnginesCodeOfABrokenAttachIsNotBelieved(t *testing.T) {
 }
 
 func TestSTR11_FragmentedFramesAreJoined(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Bytes: true})
@@ -191,6 +197,7 @@ const (
 // TestD27_SlowLinkLosesNothing drains a link so slow that the engine would cut
 // it: the wrapper waits for us.
 func TestD27_SlowLinkLosesNothing(t *testing.T) {
+	t.Parallel()
 	r := run(t, onStalledLink(t), shell(stalledScript))
 	if r.code() != 5 || len(r.stdout) != stalledSize || !r.OutputComplete {
 		t.Errorf("code %d, %d bytes of %d, complete %v, %v", r.code(), len(r.stdout), stalledSize, r.OutputComplete, r.Notes)
@@ -200,6 +207,7 @@ func TestD27_SlowLinkLosesNothing(t *testing.T) {
 // TestD27_STR02_CutOutputIsSaid is its control: with a stdin of its own a
 // command's wrapper does not wait, the engine cuts, and that is said.
 func TestD27_STR02_CutOutputIsSaid(t *testing.T) {
+	t.Parallel()
 	spec := shell(stalledScript)
 	spec.Stdin = []byte("x")
 	r := run(t, onStalledLink(t), spec)
@@ -215,6 +223,7 @@ func TestD27_STR02_CutOutputIsSaid(t *testing.T) {
 // before and after many commands, some of which read no stdin, time out or are
 // killed.
 func TestBugEN06_ConnectionsAreGivenBack(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	sh(t, s, "true")
@@ -248,6 +257,7 @@ func TestBugEN06_ConnectionsAreGivenBack(t *testing.T) {
 
 // TestSTP14_SlowStopSaysWhatItHadSaid holds the stop's own stream back.
 func TestSTP12_STP14_StopThatDoesNotReportIsBounded(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	e := mustStart(t, s, shell("echo on; sleep 300"))
@@ -270,6 +280,7 @@ const noRoomSaid = "OCI runtime exec failed: exec failed: unable to start contai
 // TestD24_CapIsRaisedForAStopAndPutBack refuses the stop's first exec for want of
 // room.
 func TestD24_CapIsRaisedForAStopAndPutBack(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	e := mustStart(t, s, shell("echo on; sleep 300"))
@@ -291,6 +302,7 @@ func TestD24_CapIsRaisedForAStopAndPutBack(t *testing.T) {
 // TestD24_SessionEndsWhereItsCommandCannotBeStopped refuses every stop, and the
 // raise of the cap.
 func TestD24_SessionEndsWhereItsCommandCannotBeStopped(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	e := mustStart(t, s, shell("echo on; sleep 300"))
@@ -318,6 +330,7 @@ func TestD24_SessionEndsWhereItsCommandCannotBeStopped(t *testing.T) {
 // TestSTP01_ExecThatTheEngineForgotIsNoLostSession loses an exec between its
 // create and its start, as a restarted engine does.
 func TestSTP01_ExecThatTheEngineForgotIsNoLostSession(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Status: 404, Message: "No such exec instance: x", Times: 1})
@@ -331,6 +344,7 @@ func TestSTP01_ExecThatTheEngineForgotIsNoLostSession(t *testing.T) {
 // TestAttackT65_CallersShareOneHandshake asks an engine that never answers from
 // many sides: each caller ends by its own deadline.
 func TestAttackT65_CallersShareOneHandshake(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

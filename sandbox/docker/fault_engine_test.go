@@ -25,7 +25,8 @@ func faultyOver(t *testing.T, dial func() (net.Conn, error)) (*Provider, *engine
 	t.Helper()
 	proxy := enginetest.NewProxy(t, dial)
 	cfg := configFor(proxy.PKI, proxy.Addr, "client")
-	cfg.PullPolicy, cfg.Log = PullNever, engine(t).Log
+	real := engine(t)
+	cfg.PullPolicy, cfg.Log, cfg.Instance = PullNever, real.Log, real.Instance
 	p := newProvider(t, cfg)
 	if err := p.connect(t.Context()); err != nil {
 		t.Fatal(err)
@@ -38,6 +39,7 @@ func calls(pattern string) *regexp.Regexp { return regexp.MustCompile(pattern) }
 // TestSES17_LostAnswersLeaveNothing loses the answer of each call of a
 // create that makes something.
 func TestSES17_LostAnswersLeaveNothing(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	before := volumes(t, p)
 	destroy(t, p, create(t, p, specOf("")).info.ID) // the image is known from here on
@@ -63,6 +65,7 @@ func TestSES17_LostAnswersLeaveNothing(t *testing.T) {
 }
 
 func TestSES17_CreateThatCannotBeUndoneSaysSo(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	destroy(t, p, create(t, p, specOf("")).info.ID)
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/containers/.*/start$"), Status: 500, Message: "no", Times: 1})
@@ -74,6 +77,7 @@ func TestSES17_CreateThatCannotBeUndoneSaysSo(t *testing.T) {
 
 // TestSES17_CancelledCreateLeavesNothing cancels a create as the engine has it.
 func TestSES17_CancelledCreateLeavesNothing(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	destroy(t, p, create(t, p, specOf("")).info.ID)
 	for _, call := range []string{"^/containers/create$", "^/containers/.*/start$"} {
@@ -93,6 +97,7 @@ func TestSES17_CancelledCreateLeavesNothing(t *testing.T) {
 }
 
 func TestDUR07_VolumeThatCannotBeMadeIsNoEphemeralOne(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/volumes/create$"), Status: 500, Message: "no driver"})
 	spec := specOf("")
@@ -107,6 +112,7 @@ func TestDUR07_VolumeThatCannotBeMadeIsNoEphemeralOne(t *testing.T) {
 // TestDUR07_FailedCreateTakesItsFreshVolumeAlong fails the start of a session
 // with a workspace that did not exist before, and then of one that did.
 func TestDUR07_FailedCreateTakesItsFreshVolumeAlong(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	owner := sandbox.Owner{Name: "fresh-" + testInstance, Principal: true}
 	spec := specOf("")
@@ -133,6 +139,7 @@ func TestDUR07_FailedCreateTakesItsFreshVolumeAlong(t *testing.T) {
 }
 
 func TestPUL03_FailedInspectIsNoAbsentImage(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	p.cfg.PullPolicy = PullMissing
 	proxy.Inject(enginetest.Fault{Method: "GET", Path: calls("^/images/"), Status: 500, Message: "broken"})
@@ -144,6 +151,7 @@ func TestPUL03_FailedInspectIsNoAbsentImage(t *testing.T) {
 }
 
 func TestNET03_RemovedNetworkIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	spec := specOf("")
 	spec.Network = sandbox.NetworkEgress
@@ -158,6 +166,7 @@ func TestNET03_RemovedNetworkIsMadeAgain(t *testing.T) {
 
 // TestSES01_CallsOfACreate pins what a create with a known image costs.
 func TestSES01_CallsOfACreate(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	for _, tier := range []sandbox.Network{sandbox.NetworkNone, sandbox.NetworkInternal} {
 		spec := specOf(debian)
@@ -181,6 +190,7 @@ func TestSES01_CallsOfACreate(t *testing.T) {
 // TestAttackT65_EngineThatNeverAnswers sees calls end by their caller's
 // deadline, and by their own bound.
 func TestAttackT65_EngineThatNeverAnswers(t *testing.T) {
+	t.Parallel()
 	p, proxy := faulty(t)
 	s := create(t, p, specOf(""))
 	for call, ask := range map[string]func(context.Context) error{

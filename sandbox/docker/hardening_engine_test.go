@@ -13,6 +13,7 @@ import (
 // TestAttackT01_NoPrivilegeInAnyProcess reads the vectors of a command and of
 // process 1 on each tier.
 func TestAttackT01_SES04_SES05_NoPrivilegeInAnyProcess(t *testing.T) {
+	t.Parallel()
 	onEachTier(t, func(t *testing.T, p *Provider, s *Session) {
 		for _, pid := range []string{"self", "1"} {
 			status := map[string]string{}
@@ -51,6 +52,7 @@ func TestAttackT01_SES04_SES05_NoPrivilegeInAnyProcess(t *testing.T) {
 }
 
 func TestSES04_SetuidRaisesNothing(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	got := sh(t, s, "cp -L /bin/sh /tmp/busybox && chmod 6755 /tmp/busybox && /tmp/busybox id -u")
 	if got != "1000\n" {
@@ -59,6 +61,7 @@ func TestSES04_SetuidRaisesNothing(t *testing.T) {
 }
 
 func TestSES07_SES08_SES09_OneMountAndNoIdentity(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
 	spec.Env = map[string]sandbox.Secret{"A": sandbox.NewSecret("b")}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestSES18_BugIM03_ImagesThatBringTheirOwnEntrypoint(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	for _, image := range []string{"caisson-test-entrypoint", "caisson-test-entrypoint-false", "caisson-test-healthcheck", "caisson-test-labels", "caisson-test-volume"} {
 		t.Run(image, func(t *testing.T) {
@@ -32,6 +33,7 @@ func TestSES18_BugIM03_ImagesThatBringTheirOwnEntrypoint(t *testing.T) {
 // TestEXW01_BugIM03_ImagesThatLackSomethingAreRefused sees the missing command
 // named within 10 s, and nothing left.
 func TestEXW01_EXW20_BugIM03_ImagesThatLackSomethingAreRefused(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	before := volumes(t, p)
 	for image, word := range map[string]string{
@@ -55,6 +57,7 @@ func TestEXW01_EXW20_BugIM03_ImagesThatLackSomethingAreRefused(t *testing.T) {
 // TestAttackT08_LookAlikeIsNeitherListedNorOpened runs a container of an image
 // that carries our labels, past the provider.
 func TestAttackT08_LookAlikeIsNeitherListedNorOpened(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	real := create(t, p, specOf(""))
 	labels := inspect(t, p, real).Config.Labels
@@ -90,10 +93,11 @@ func TestAttackT08_LookAlikeIsNeitherListedNorOpened(t *testing.T) {
 }
 
 func TestAttackT08_ImagesLabelsDoNotSpeakForUs(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf("caisson-test-labels"))
 	for name, value := range inspect(t, p, s).Config.Labels {
-		if name == labelOwner && value != specOf("").Owner.Hash() || name == labelID && value != s.info.ID || name == labelInstance && value != testInstance {
+		if name == labelOwner && value != specOf("").Owner.Hash() || name == labelID && value != s.info.ID || name == labelInstance && value != p.cfg.Instance {
 			t.Errorf("%s is %s", name, value)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func leftOnEngine() error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	mine := filters.NewArgs(filters.Arg("label", labelInstance+"="+testInstance))
+	mine := filters.NewArgs(filters.Arg("label", labelInstance))
 	containers, err := p.api.ContainerList(ctx, container.ListOptions{All: true, Filters: mine})
 	if err != nil {
 		return err
@@ -56,10 +57,14 @@ func leftOnEngine() error {
 		return err
 	}
 	for _, c := range containers {
-		err = fmt.Errorf("container %v is left", c.Names)
+		if strings.HasPrefix(c.Labels[labelInstance], testInstance) {
+			err = fmt.Errorf("container %v is left", c.Names)
+		}
 	}
 	for _, v := range volumes.Volumes {
-		err = fmt.Errorf("volume %s is left", v.Name)
+		if strings.HasPrefix(v.Labels[labelInstance], testInstance) {
+			err = fmt.Errorf("volume %s is left", v.Name)
+		}
 	}
 	return err
 }

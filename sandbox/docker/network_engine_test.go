@@ -12,6 +12,7 @@ import (
 )
 
 func TestNET01_NET02_AttackT24_NoneHasLoopbackAlone(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf(""))
 	if got := sh(t, s, "ls /sys/class/net"); strings.TrimSpace(got) != "lo" {
@@ -37,6 +38,7 @@ func TestNET01_NET02_AttackT24_NoneHasLoopbackAlone(t *testing.T) {
 }
 
 func TestNET03_D22_InternalNetworkIsMadeOnceAndShut(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
 	spec.Network = sandbox.NetworkInternal
@@ -73,6 +75,7 @@ func TestNET03_D22_InternalNetworkIsMadeOnceAndShut(t *testing.T) {
 }
 
 func TestNET06_ForeignEgressNetwork(t *testing.T) {
+	t.Parallel()
 	cfg := engine(t)
 	cfg.EgressNetwork = "caisson-test-nowhere"
 	spec := specOf("")
@@ -87,6 +90,7 @@ func TestNET06_ForeignEgressNetwork(t *testing.T) {
 }
 
 func TestPUL02_AbsentImageUnderNever(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	_, err := tryCreate(t, p, specOf("caisson-test-absent:1"))
 	wantError(t, err, sandbox.KindImageNotFound, "", "caisson-test-absent:1")

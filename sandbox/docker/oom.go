@@ -16,6 +16,10 @@ const oomLimit = 3 * time.Second
 // alone on older engines (D33).
 var oomCounters = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
+// oomScript has a PATH of its own: a session may plant a cat that says what it likes
+// (D19).
+const oomScript = `PATH=/usr/bin:/bin:/usr/sbin:/sbin; cat "$@"`
+
 // outOfMemory says whether the kernel has killed for want of memory in the
 // session since the last look; nil where that cannot be known. It is asked after
 // a command that SIGKILL ended.
@@ -23,7 +27,7 @@ func (s *Session) outOfMemory(ctx context.Context) *bool {
 	ctx, cancel := context.WithTimeout(ctx, oomLimit)
 	defer cancel()
 	var out, discarded bytes.Buffer
-	if _, err := s.pipe(ctx, append([]string{"cat"}, oomCounters...), nil, &out, &discarded); err != nil {
+	if _, err := s.pipe(ctx, append([]string{"/bin/sh", "-c", oomScript, "sh"}, oomCounters...), nil, &out, &discarded); err != nil {
 		s.p.log.Debug("no count of out-of-memory kills", "session", s.info.ID, "error", err)
 		return nil
 	}

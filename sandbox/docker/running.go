@@ -30,14 +30,16 @@ type running struct {
 	endLife  context.CancelFunc // by cut: nothing is asked about its end any more
 	killed   atomic.Bool        // a stop of ours is on its way or was
 	closed   atomic.Bool        // the stream was cut by us
+	withheld atomic.Bool        // the stream was given up: its end did not come
 	closeOne sync.Once
 
 	// The drain's alone, until done is closed.
-	received int64  // raw bytes
-	head     []byte // the first raw output, while it may be the engine's refusal
-	ended    bool   // an end marker was seen: the wrapper has come to its end
-	let      bool   // its wrapper was let go
-	refusal  error  // the engine did not start the command
+	received int64       // raw bytes
+	head     []byte      // the first raw output, while it may be the engine's refusal
+	ended    bool        // an end marker was seen: the wrapper has come to its end
+	let      bool        // its wrapper was let go
+	overdue  *time.Timer // runs while all output is here, and the stream's end is not
+	refusal  error       // the engine did not start the command
 
 	stdin stdinPump
 }
@@ -120,6 +122,9 @@ func (r *running) drain() {
 			r.exec.Output(toSandbox(s), rest)
 		}
 	}
+	if r.overdue != nil {
+		r.overdue.Stop()
+	}
 	end := r.conclude(err)
 	r.st.close()
 	r.exec.StreamEnded(end)
@@ -148,9 +153,30 @@ func (r *running) take(s wrapper.Stream, p []byte) {
 	if len(content) > 0 && r.refusal == nil && (len(r.head) == 0 || !r.engineMaySpeak()) {
 		r.speak()
 	}
-	if !r.keeps && !r.let && r.filter.Complete() {
+	whole := r.filter.Complete()
+	if whole && !r.keeps && !r.let {
 		r.let = true
 		_ = r.st.closeWrite() // the wrapper ends without it, only later
+	}
+	r.expectEnd(whole)
+}
+
+// endWithheld is how long the stream's end may take once all output is here. The
+// engine ends commands one after another, each in up to 2 s; while the output of one
+// in the session is not taken from it, it ends no other (STR-6, STR-7).
+const endWithheld = 20 * time.Second
+
+// expectEnd gives the stream up when its end is withheld. More output takes that back.
+func (r *running) expectEnd(whole bool) {
+	switch {
+	case whole && r.overdue == nil:
+		r.overdue = time.AfterFunc(endWithheld, func() {
+			r.withheld.Store(true)
+			r.st.close()
+		})
+	case !whole && r.overdue != nil:
+		r.overdue.Stop()
+		r.overdue = nil
 	}
 }
 

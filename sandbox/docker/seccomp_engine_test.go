@@ -41,6 +41,7 @@ func tried(t *testing.T, s *Session) map[string]string {
 // control is the same program under a profile that denies nothing, where calls
 // fail for other reasons or not at all.
 func TestAttackT02_D20_SystemCallsAndSocketFamilies(t *testing.T) {
+	t.Parallel()
 	found := tried(t, create(t, provider(t), specOf("")))
 	if len(found) < 45 {
 		t.Fatalf("only %d were tried: %v", len(found), found)
@@ -71,6 +72,7 @@ func TestAttackT02_D20_SystemCallsAndSocketFamilies(t *testing.T) {
 }
 
 func TestAttackT02_LanguagesStillRun(t *testing.T) {
+	t.Parallel()
 	spec := specOf(debian)
 	spec.MemoryMB = ptr(int64(512))
 	s := create(t, provider(t), spec)
@@ -90,6 +92,7 @@ a,b=socket.socketpair(); socket.create_server(("127.0.0.1",0)).close(); print(su
 }
 
 func TestAttackT03_KernelFilesAreMasked(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	got := sh(t, s, `for f in /proc/kcore /proc/keys /proc/timer_list /proc/sched_debug /proc/slabinfo /proc/interrupts /proc/latency_stats; do
 [ ! -e $f ] || { n=$(head -c 64 $f 2>/dev/null | wc -c); [ "$n" = 0 ] || echo "content of $f"; }; done
@@ -107,6 +110,7 @@ true`)
 }
 
 func TestAttackT04_NoDevices(t *testing.T) {
+	t.Parallel()
 	s := create(t, provider(t), specOf(""))
 	if r := run(t, s, shell("mknod /tmp/b b 254 0; mknod /tmp/c c 1 1; ls /tmp/b /tmp/c")); r.code() == 0 || r.stdout != "" {
 		t.Errorf("%q", r.stdout)

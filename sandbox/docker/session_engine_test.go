@@ -89,6 +89,7 @@ func onEachTier(t *testing.T, test func(t *testing.T, p *Provider, s *Session)) 
 }
 
 func TestSES01_SES02_SES03_OneIdleContainerUnderTheEnginesInit(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	a, b := create(t, p, specOf("")), create(t, p, specOf(""))
 	if a.containerID == b.containerID {
@@ -108,6 +109,7 @@ func TestSES01_SES02_SES03_OneIdleContainerUnderTheEnginesInit(t *testing.T) {
 }
 
 func TestSES10_SessionsDoNotSeeEachOthersWorkspace(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	a, b := create(t, p, specOf("")), create(t, p, specOf(""))
 	sh(t, a, "echo a >/workspace/f; echo a >/tmp/f")
@@ -117,6 +119,7 @@ func TestSES10_SessionsDoNotSeeEachOthersWorkspace(t *testing.T) {
 }
 
 func TestSES11_SES19_BugVO02_WorkspaceAndTmpAreWritable(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	for _, image := range []string{busybox, debian, "caisson-test-nonroot", "caisson-test-rootuser", "caisson-test-contract", "caisson-test-volume"} {
 		t.Run(image, func(t *testing.T) {
@@ -135,6 +138,7 @@ func TestSES11_SES19_BugVO02_WorkspaceAndTmpAreWritable(t *testing.T) {
 }
 
 func TestSES12_EngineRefusesCaps(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	before := volumes(t, p)
 	spec := specOf("")
@@ -156,12 +160,13 @@ func TestSES12_EngineRefusesCaps(t *testing.T) {
 }
 
 func TestSES13_D08_ListAndOpenTellWhatCreateMade(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
 	spec.Labels, spec.Env, spec.Network = map[string]string{"team": "x", "caissonless": "1"}, map[string]sandbox.Secret{"TOKEN": sandbox.NewSecret("canary-7")}, sandbox.NetworkInternal
 	s := create(t, p, spec)
 	made := s.Info()
-	if made.OwnerHash != spec.Owner.Hash() || made.Instance != testInstance || made.Image != busybox || !maps.Equal(made.Labels, spec.Labels) ||
+	if made.OwnerHash != spec.Owner.Hash() || made.Instance != p.cfg.Instance || made.Image != busybox || !maps.Equal(made.Labels, spec.Labels) ||
 		!slices.Equal(made.EnvNames, []string{"TOKEN"}) || made.State != sandbox.StateRunning || made.TTL != time.Hour || made.ImageID == "" || made.CPU != 1 || made.MemoryMB != 128 {
 		t.Errorf("%+v", made)
 	}
@@ -211,6 +216,7 @@ func TestSES14_BaseEnvironmentAndOverrides(t *testing.T) {
 }
 
 func TestSES15_VMNeedsItsRuntime(t *testing.T) {
+	t.Parallel()
 	cfg := engine(t)
 	spec := specOf("")
 	spec.Isolation = sandbox.IsolationVM
@@ -225,6 +231,7 @@ func TestSES15_VMNeedsItsRuntime(t *testing.T) {
 }
 
 func TestDUR01_DUR11_DestroyIsWholeAndIdempotent(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf("caisson-test-volume"))
 	made := mounted(t, p, s)
@@ -246,6 +253,7 @@ func TestDUR01_DUR11_DestroyIsWholeAndIdempotent(t *testing.T) {
 }
 
 func TestAttackT63_DestroyedManyTimesAtOnce(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf(""))
 	var all sync.WaitGroup
@@ -263,6 +271,7 @@ func TestAttackT63_DestroyedManyTimesAtOnce(t *testing.T) {
 }
 
 func TestD28_StoppedSessionIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	s := create(t, p, specOf(""))
 	sh(t, s, "echo kept >/workspace/f; echo kept >/tmp/f")

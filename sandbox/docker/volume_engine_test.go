@@ -12,6 +12,7 @@ import (
 )
 
 func TestDUR02_DUR03_DUR06_DUR08_PersistentWorkspace(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	owner := sandbox.Owner{Name: "dur-" + testInstance, Principal: true}
 	spec := specOf("")
@@ -64,6 +65,7 @@ func TestDUR02_DUR03_DUR06_DUR08_PersistentWorkspace(t *testing.T) {
 // TestD07_ForeignVolumeIsNoWorkspace makes a volume of a workspace's name that
 // is none.
 func TestD07_ForeignVolumeIsNoWorkspace(t *testing.T) {
+	t.Parallel()
 	p := provider(t)
 	owner := sandbox.Owner{Name: "single-" + testInstance}
 	key := strings.ReplaceAll(testInstance, ".", "-")
