@@ -24,6 +24,10 @@ serve: build ## serve over Streamable HTTP and SSE on 127.0.0.1:8811
 test: ## set up all it needs and run every test, on an engine of its own
 	scripts/test
 
+.PHONY: soak
+soak: ## run thousands of commands, and what is left of them, on an engine of its own
+	scripts/soak
+
 .PHONY: check
 check: ## format, linters, shell scripts; needs no engine
 	scripts/check

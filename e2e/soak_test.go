@@ -61,7 +61,9 @@ func (x execOut) is(status string, code int, stdout, stderr string) error {
 	if x.ExitCode != nil {
 		have = *x.ExitCode
 	}
-	if x.Status != status || have != code || x.Stdout != stdout || x.Stderr != stderr || !x.OutputComplete {
+	// A stop waits 4 s for the output's end and then says that it may not be whole.
+	whole := x.OutputComplete || status == "killed" || status == "timed_out"
+	if x.Status != status || have != code || x.Stdout != stdout || x.Stderr != stderr || !whole {
 		return fmt.Errorf("want %s with %d, %q, %q, got %v", status, code, stdout, stderr, x)
 	}
 	return nil
@@ -232,6 +234,7 @@ func TestEXW13_EXW16_STP08_BugEX06_SoakEveryCommandTellsTheTruth(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 	}
+	idle := a.processes(a.session(nil), "sleep") // process 1 sleeps
 	quiet := v.descriptors(t)
 
 	jobs := make(chan int, total)
@@ -253,7 +256,7 @@ func TestEXW13_EXW16_STP08_BugEX06_SoakEveryCommandTellsTheTruth(t *testing.T) {
 	wg.Wait()
 	for _, id := range s.sessions {
 		eventually(t, 20*time.Second, "nothing of the commands runs, and no zombie is left", func() bool {
-			return a.processes(id, "sleep") == 1 && strings.TrimSpace(a.exec(id, zombies).Stdout) == "0"
+			return a.processes(id, "sleep") == idle && strings.TrimSpace(a.exec(id, zombies).Stdout) == "0"
 		})
 		for name := range strings.Lines(a.sh(id, `ls -A /tmp`)) {
 			if !strings.HasSuffix(name, ".mark\n") && !own.MatchString(name) {

@@ -2,7 +2,6 @@ package sandboxtest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +85,7 @@ func forkBomb(s *scene) {
 			s.Errorf("%d processes", n)
 		}
 		e.kill()
-		if r := e.finish(); r.code() != 137 && r.LostReason != sandbox.LostContainerGone {
+		if r := e.finish(); r.code() != 137 && !r.noted("output_held") && r.LostReason != sandbox.LostContainerGone {
 			s.Errorf("%v with %d, %v", r.Status, r.code(), r.Notes)
 		}
 		s.eventually("all of it is gone", func() bool { return len(b.out.Processes()) <= 3 })
@@ -183,7 +182,7 @@ func selfMadeLoss(s *scene) {
 // planted puts commands of the contract's names in front of the session's PATH.
 func planted(s *scene) {
 	names := []string{"kill", "ls", "cat", "rm", "mv", "mkfifo", "setsid", "sleep", "readlink", "sh"}
-	b := s.box(func(spec *sandbox.Spec) {
+	b := s.box(on(s.h.Full), func(spec *sandbox.Spec) { // a busybox may run its own before what PATH has
 		spec.Env = map[string]sandbox.Secret{"PATH": sandbox.NewSecret("/workspace/first:/bin:/usr/bin")}
 	})
 	b.sh("mkdir first; for n in " + strings.Join(names, " ") + `; do printf '#!/bin/sh\necho %s >>/workspace/PWN\nexit 99\n' $n >first/$n; done; chmod 755 first/*`)
@@ -208,7 +207,7 @@ func planted(s *scene) {
 	if r.code() != 1 {
 		s.Errorf("run: %q", r.stdout)
 	}
-	if r := b.run(sandbox.ExecSpec{Argv: []string{"cat"}}); !slices.Contains([]int{99}, r.code()) {
+	if r := b.run(sandbox.ExecSpec{Argv: []string{"cat"}}); r.code() != 99 {
 		s.Errorf("the control: the command's own PATH is not the session's: %d", r.code())
 	}
 }

@@ -15,7 +15,7 @@ func streamCases() []Case {
 		{"STR02_OverASlowLineNothingIsLostInSilence", aLine, slowLine},
 		{"STR04_WhatAChildPrintsLateIsRead", aKernel, heldOutput},
 		{"STR05_TMO09_HeldAtTheTimeoutIsATimeout", anOutside, heldAtTimeout},
-		{"STP07_STR06_STR07_STR08_AStreamThatIsNotTakenHoldsUpNobody", aLine, notTaken},
+		{"STP07_STR06_STR07_STR08_AStreamThatIsNotTakenHoldsUpNobody", aLine | anOutside, notTaken},
 		{"STR09_ACutStreamIsLostAndKillStillStopsItsCommand", aLine | anOutside, cutStream},
 		{"STR10_GoneContainersEndTheOutput", anOutside, goneMidStream},
 		{"STR11_TheStreamsStayApartByteByByte", aLine, byteByByte},
@@ -45,20 +45,29 @@ func lateReader(s *scene) {
 // slowLine writes 1,300 KiB at once over lines on which the engine cuts a stream off.
 func slowLine(s *scene) {
 	const size = 1300 << 10
+	type slow struct {
+		*cmd
+		rate  int
+		input string
+	}
+	var all []slow
 	for _, rate := range []int{24 << 10, 64 << 10} {
 		for _, input := range []string{"", "x"} {
 			p, line := s.h.Link(s.T)
 			b := s.boxOf(p)
 			line.Next(Fault{Rate: rate})
-			r := b.run(shell(fmt.Sprintf("yes | head -c %d; exit 5", size), reading(input)))
-			s.Logf("at %d KiB/s, input %q: %d bytes of %d, code %d, complete %v, after %v", rate>>10, input, len(r.stdout), size, r.code(), r.OutputComplete, r.took)
-			whole := len(r.stdout) == size
-			if r.OutputComplete && !whole || r.ExitCode != nil && r.code() != 5 {
-				s.Errorf("short in silence, or an invented code")
-			}
-			if input == "" && (!whole || !r.OutputComplete || r.code() != 5) {
-				s.Error("without input all must arrive")
-			}
+			all = append(all, slow{b.start(shell(fmt.Sprintf("yes | head -c %d; exit 5", size), reading(input))), rate, input})
+		}
+	}
+	for _, c := range all {
+		r := c.finish()
+		whole := len(r.stdout) == size
+		s.Logf("at %d KiB/s, input %q: %d bytes of %d, code %d, complete %v, after %v", c.rate>>10, c.input, len(r.stdout), size, r.code(), r.OutputComplete, r.took)
+		if r.OutputComplete && !whole || r.ExitCode != nil && r.code() != 5 {
+			s.Errorf("short in silence, or an invented code")
+		}
+		if c.input == "" && (!whole || !r.OutputComplete || r.code() != 5) {
+			s.Error("without input all must arrive")
 		}
 	}
 }
@@ -82,10 +91,13 @@ func notTaken(s *scene) {
 	b := s.boxOf(p)
 	other := b.up("echo on; sleep 341")
 	later := b.up("echo on; read l; exit 6", open)
+	beside := b.up("echo on; sleep 342", within(20*time.Second))
 	taken := make(chan struct{})
 	line.Next(Fault{Pause: taken})
-	e := b.start(shell("yes | head -c 1331200; exit 5", reading("x")))
-	s.eventually("it has ended inside", func() bool { return b.alive("yes")+b.alive("head") == 0 })
+	e := b.start(shell("yes | head -c 1331200; sleep 1.5; exit 5", reading("x")))
+	// Only from outside: a command that looks would not end either.
+	s.eventually("all is written", func() bool { return b.alive("sleep 1.5") == 1 })
+	s.eventually("it has ended inside", func() bool { return b.alive("/bin/sh -c tai_id=") == 3 })
 	line.Mend()
 
 	began := time.Now()
@@ -103,9 +115,20 @@ func notTaken(s *scene) {
 		s.Error(err)
 	}
 	r := later.finish()
-	s.Logf("one that ends beside: %v with %d after %v, %v", r.Status, r.code(), time.Since(began), r.Notes)
-	if took := time.Since(began); r.ExitCode != nil && r.code() != 6 || took > 30*time.Second {
-		s.Errorf("%v with %d after %v", r.Status, r.code(), took)
+	if took := time.Since(began); r.Status != sandbox.StatusLost || r.LostReason != sandbox.LostStatusUnknown || !r.OutputComplete || took > 30*time.Second {
+		s.Errorf("one that ends beside: %v with %d, complete %v, after %v, %v", r.Status, r.code(), r.OutputComplete, took, r.Notes)
+	}
+	b.gone("sleep 342")
+	r = beside.finish()
+	s.ended(r, sandbox.StatusTimedOut, -1)
+	if took := r.EndedAt.Sub(r.TimeoutAt); took > sandbox.StopLimit+sandbox.EndGrace {
+		s.Errorf("one that runs out of time beside: %v later", took)
+	}
+	if got, err := b.try(s.Context(), shell("echo still starts; sleep 300")); err != nil {
+		s.Error(err)
+	} else {
+		s.eventually("its output comes", func() bool { return got.read(sandbox.Stdout) == "still starts\n" })
+		got.kill()
 	}
 	close(taken)
 	r = e.finish()
