@@ -36,8 +36,8 @@ func conform(t *testing.T) {
 	}, t.Name())
 }
 
-// TestConformanceListIsWhole holds the list of tests against the suite's cases.
-func TestConformanceListIsWhole(t *testing.T) {
+// TestAPI11_ConformanceListIsWhole holds the list of tests against the suite's cases.
+func TestAPI11_ConformanceListIsWhole(t *testing.T) {
 	text, err := os.ReadFile("conformance_list_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,10 @@ func TestEXW01_DoctorOnARealEngine(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, name := range []string{"connection", "client certificate", "engine", "cap on memory", "network internal", "network egress", "image " + debian} {
+	if p.host.transport == transportMutual {
+		find(t, checks, "client certificate")
+	}
+	for _, name := range []string{"connection", "engine", "cap on memory", "network internal", "network egress", "image " + debian} {
 		find(t, checks, name)
 	}
 	if c := find(t, p.Diagnose(t.Context(), "caisson-test-no-mkfifo"), "image caisson-test-no-mkfifo"); c.OK || !strings.Contains(c.Detail, "mkfifo") {

@@ -148,7 +148,7 @@ func TestCON05_NetworkHostsSpeakTLSFirst(t *testing.T) {
 	}
 }
 
-func TestD06_WithoutVerifyHTTPSStillVerifiesTheServer(t *testing.T) {
+func TestCFG12_D06_WithoutVerifyHTTPSStillVerifiesTheServer(t *testing.T) {
 	pki := enginetest.NewPKI(t)
 	config := pki.Server(pki.Valid(t, "server"))
 	config.ClientAuth = tls.NoClientCert

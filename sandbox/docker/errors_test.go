@@ -104,6 +104,7 @@ func TestSES12_RefusalsOfACreateNameTheField(t *testing.T) {
 		field, inText string
 	}{
 		{400, "Range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", sandbox.KindRejected, "cpu", "2.00"},
+		{400, "range of CPUs is from 0.01 to 2.00, as there are only 2 CPUs available", sandbox.KindRejected, "cpu", "2.00"},
 		{400, "Minimum memory limit allowed is 6MB", sandbox.KindRejected, "memory_mb", "6MB"},
 		{400, "NanoCPUs can not be set, as your kernel does not support CPU CFS scheduler", sandbox.KindRejected, "cpu", "enforce"},
 		{400, "Unknown runtime specified kata", sandbox.KindRejected, "runtime", "OCI runtime"},

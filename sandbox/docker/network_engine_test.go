@@ -18,7 +18,7 @@ func TestNET01_NET02_AttackT24_NoneHasLoopbackAlone(t *testing.T) {
 	if got := sh(t, s, "ls /sys/class/net"); strings.TrimSpace(got) != "lo" {
 		t.Errorf("interfaces %q", got)
 	}
-	if got := sh(t, s, "cat /etc/resolv.conf"); !strings.Contains(got, "nameserver "+sinkResolver) || strings.Count(got, "nameserver") != 1 {
+	if got := sh(t, s, "cat /etc/resolv.conf"); !strings.Contains(got, "nameserver "+sinkResolver) || strings.Count("\n"+got, "\nnameserver") != 1 {
 		t.Errorf("resolv.conf %q", got)
 	}
 	began := time.Now()

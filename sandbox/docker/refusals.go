@@ -19,7 +19,7 @@ var refusals = []struct {
 	{[]string{"Range of CPUs is"}, sandbox.KindRejected, "cpu", ""},
 	{[]string{"NanoCPUs can not be set"}, sandbox.KindRejected, "cpu", "the engine cannot enforce a cap on the CPU"},
 	{[]string{"Minimum memory limit"}, sandbox.KindRejected, "memory_mb", ""},
-	{[]string{"nknown", "runtime"}, sandbox.KindRejected, "runtime", "the engine does not have the OCI runtime that this server is set to"},
+	{[]string{"unknown", "runtime"}, sandbox.KindRejected, "runtime", "the engine does not have the OCI runtime that this server is set to"},
 	{[]string{"No such image"}, sandbox.KindImageNotFound, "", "the image is gone from the engine"},
 	{[]string{"docker-init"}, sandbox.KindNotSupported, "", "the engine has no init (docker-init), which a session needs"},
 	{[]string{"seccomp", "not supported"}, sandbox.KindNotSupported, "", "the engine cannot filter system calls (seccomp), which a session needs"},
@@ -60,9 +60,12 @@ func (p *Provider) createFailed(err error) error {
 // startFailed maps an engine's refusal of a start.
 func (p *Provider) startFailed(err error) error { return p.createFailed(err) }
 
+// mentions says whether the message has all the words, in any case: engines
+// differ in theirs.
 func mentions(message string, words []string) bool {
+	message = strings.ToLower(message)
 	for _, w := range words {
-		if !strings.Contains(message, w) {
+		if !strings.Contains(message, strings.ToLower(w)) {
 			return false
 		}
 	}

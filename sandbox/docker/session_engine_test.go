@@ -159,7 +159,7 @@ func TestSES12_EngineRefusesCaps(t *testing.T) {
 	}
 }
 
-func TestSES13_D08_ListAndOpenTellWhatCreateMade(t *testing.T) {
+func TestSES13_D08_API01_API03_ListAndOpenTellWhatCreateMade(t *testing.T) {
 	t.Parallel()
 	p := provider(t)
 	spec := specOf("")
