@@ -100,7 +100,7 @@ func TestCFG04_OtherFormsOfHostAreRefused(t *testing.T) {
 	}
 }
 
-func TestADeadEngineIsNoReasonNotToStart(t *testing.T) {
+func TestBugEN02_ADeadEngineIsNoReasonNotToStart(t *testing.T) {
 	p := start(t, []string{deadEngine, "SANDBOX_DOCKER_TLS_VERIFY=false"}, "serve")
 	p.initialize()
 	if text, failed := p.tool("exec", map[string]any{"command": "true"}); !failed || !strings.HasPrefix(text, "engine_unavailable:") || !strings.Contains(text, "127.0.0.1:1") {

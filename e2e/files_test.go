@@ -146,7 +146,7 @@ func archive(t testing.TB, members []tar.Header) []byte {
 	return buf.Bytes()
 }
 
-func TestBugFS04_UploadsOfAnySizeMakeTheirParents(t *testing.T) {
+func TestBugFS04_API08_UploadsOfAnySizeMakeTheirParents(t *testing.T) {
 	t.Parallel()
 	a := connectPlain(t, sseLegacy)
 	s := a.session(nil)

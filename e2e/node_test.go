@@ -35,7 +35,7 @@ func node(t *testing.T, env []string, argv ...string) (stdout, stderr string, er
 }
 
 // The official client of most other clients, over each transport.
-func TestSDK(t *testing.T) {
+func TestAPI04_API05_API12_TypeScriptSDKOverEveryTransport(t *testing.T) {
 	s := onStage(t)
 	v := start(t, launch{http: true})
 	for _, c := range []struct {

@@ -49,7 +49,7 @@ func (m *Manager) StartExec(ctx context.Context, owner Owner, sessionID string, 
 		e.touch(time.Now())
 		_ = spool.Close() // nothing of it was ever shown
 		if KindOf(err) == KindSessionLost {
-			m.loseLocked(sessionID, e, "its container is gone from the engine")
+			m.loseLocked(sessionID, e, reasonOf(err))
 		}
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (m *Manager) watch(sessionID string, e *entry, exec *Exec) {
 	e.running--
 	e.touch(time.Now())
 	if gone {
-		m.loseLocked(sessionID, e, "its container is gone from the engine")
+		m.loseLocked(sessionID, e, containerGone)
 	}
 }
 

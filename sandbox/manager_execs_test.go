@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,25 @@ func TestBugEX07_SessionRemovedBehindOurBackIsLost(t *testing.T) {
 		}
 		if existed, _, err := m.Destroy(t.Context(), alice, s.ID); existed || err != nil {
 			t.Fatalf("destroy of a gone one: %v, %v", existed, err)
+		}
+	})
+}
+
+// A container that stops as soon as it is started answers every call with
+// KindSessionLost while it still lies on the engine, with its volume.
+func TestSES17_RemainsOfALostSessionAreRemoved(t *testing.T) {
+	managed(t, sandbox.Limits{}, func(t *testing.T, m *sandbox.Manager, e *engine) {
+		s := create(t, m, sandbox.Spec{})
+		e.fail["start"] = sandbox.Errorf("start", sandbox.KindSessionLost, "its container stops as soon as it is started")
+		if _, err := m.StartExec(t.Context(), alice, s.ID, sandbox.ExecSpec{Argv: []string{"x"}}); sandbox.KindOf(err) != sandbox.KindSessionLost {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if e.count() != 0 {
+			t.Error("its container is still on the engine, and no handle leads there")
+		}
+		if _, err := m.Session(alice, s.ID); err == nil || !strings.Contains(err.Error(), "stops as soon as it is started") {
+			t.Errorf("the reason is not told: %v", err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -12,10 +13,31 @@ func (m *Manager) lose(id string, e *entry, reason string) {
 	m.loseLocked(id, e, reason)
 }
 
+// reasonOf is why a call found its session gone, in the provider's words.
+func reasonOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Text != "" {
+		return e.Text
+	}
+	return containerGone
+}
+
+const containerGone = "its container is gone from the engine"
+
+// loseLocked takes a lost session off our books and, as far as anything of it
+// is left (a container that stops as soon as it is started), off the engine: no
+// handle leads there any more, so nobody else could.
 func (m *Manager) loseLocked(id string, e *entry, reason string) {
 	if m.sessions[id] != e || e.leaving {
 		return
 	}
+	m.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), destroyLimit) // no caller's: it has had its answer
+		defer cancel()
+		if _, err := m.provider.Destroy(ctx, id); err != nil {
+			m.log.Warn("remains of a lost session not destroyed", "session", ShortID(id), "error", err)
+		}
+	})
 	m.log.Warn("session lost", "session", ShortID(id), "reason", reason)
 	m.forget(id, e, reason)
 	for _, r := range m.execs {
@@ -46,7 +68,7 @@ type watchedSession struct {
 
 func (w *watchedSession) seen(err error) {
 	if err != nil && KindOf(err) == KindSessionLost {
-		w.m.lose(w.id, w.e, "its container is gone from the engine")
+		w.m.lose(w.id, w.e, reasonOf(err))
 	}
 }
 

@@ -158,7 +158,7 @@ func (m *Manager) reconcile(seen []Info) {
 		}
 		state, there := states[id]
 		if !there {
-			m.loseLocked(id, e, "its container is gone from the engine")
+			m.loseLocked(id, e, containerGone)
 			continue
 		}
 		e.lastSeen = state

@@ -93,7 +93,11 @@ func (r *room) Info() sandbox.Info { return r.info }
 func (r *room) Start(_ context.Context, spec sandbox.ExecSpec, spool *sandbox.Spool) (*sandbox.Exec, error) {
 	r.engine.mu.Lock()
 	_, there := r.engine.sessions[r.info.ID]
+	refusal := r.engine.fail["start"]
 	r.engine.mu.Unlock()
+	if refusal != nil {
+		return nil, refusal
+	}
 	if !there {
 		return nil, sandbox.Errorf("start", sandbox.KindSessionLost, "gone")
 	}

@@ -20,6 +20,19 @@ var workspaceKeyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // every other on its way to the command.
 var envNameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// The ranges of caps, whatever the policy says.
+const (
+	// leastCPU is the kernel's smallest share: below it the engine takes the
+	// number and enforces nothing.
+	leastCPU     = 0.01
+	mostCPU      = 1 << 20
+	mostMemoryMB = 1 << 30
+	// leastPids leaves room for the container's own two processes, the wrapper
+	// of one command and its stop.
+	leastPids = 16
+	mostPids  = 1 << 22 // the kernel's own limit
+)
+
 // Policy bounds every spec. The zero value of a ceiling means that there is
 // none; of AllowedImages, that any image may be used.
 type Policy struct {
@@ -142,14 +155,14 @@ func (p Policy) applyIsolation(s *Spec) error {
 }
 
 func (p Policy) applyCaps(s *Spec) error {
-	if s.CPU != nil && !(*s.CPU > 0 && *s.CPU <= 1<<20) {
-		return Rejected("cpu", "cpu is a number of cores above 0")
+	if s.CPU != nil && !(*s.CPU >= leastCPU && *s.CPU <= mostCPU) {
+		return Rejected("cpu", "cpu is a number of cores from %g to %d", leastCPU, mostCPU)
 	}
-	if s.MemoryMB != nil && (*s.MemoryMB <= 0 || *s.MemoryMB > 1<<30) {
-		return Rejected("memory_mb", "memory_mb is a number of MiB above 0")
+	if s.MemoryMB != nil && (*s.MemoryMB <= 0 || *s.MemoryMB > mostMemoryMB) {
+		return Rejected("memory_mb", "memory_mb is a number of MiB from 1 to %d", mostMemoryMB)
 	}
-	if s.Pids != nil && (*s.Pids <= 0 || *s.Pids > 1<<22) {
-		return Rejected("pids", "pids is a number of processes above 0")
+	if s.Pids != nil && (*s.Pids < leastPids || *s.Pids > mostPids) {
+		return Rejected("pids", "pids is a number of processes from %d to %d", leastPids, mostPids)
 	}
 	if s.CPU == nil && p.DefaultCPU > 0 {
 		s.CPU = &p.DefaultCPU

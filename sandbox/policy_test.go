@@ -17,7 +17,7 @@ var policy = sandbox.Policy{
 	DefaultTTL: time.Hour, MaxTTL: 24 * time.Hour,
 }
 
-func TestSES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) {
+func TestAPI02_SES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) {
 	tight := policy
 	tight.MaxCPU, tight.MaxMemoryMB, tight.AllowPersistent = 2, 2048, false
 	tight.AllowedImages = []string{"caisson-*", "debian:*"}
@@ -46,6 +46,9 @@ func TestSES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) {
 		{"floor without runtime", vm, sandbox.Spec{}, sandbox.KindRejected, "isolation"},
 		{"cpu zero", policy, sandbox.Spec{CPU: ptr(0.0)}, sandbox.KindRejected, "cpu"},
 		{"cpu negative", policy, sandbox.Spec{CPU: ptr(-1.0)}, sandbox.KindRejected, "cpu"},
+		{"cpu too small to be enforced", policy, sandbox.Spec{CPU: ptr(1e-7)}, sandbox.KindRejected, "cpu"},
+		{"cpu too large", policy, sandbox.Spec{CPU: ptr(1e308)}, sandbox.KindRejected, "cpu"},
+		{"pids too few for a command", policy, sandbox.Spec{Pids: ptr(int64(2))}, sandbox.KindRejected, "pids"},
 		{"cpu over ceiling", tight, sandbox.Spec{CPU: ptr(2.5)}, sandbox.KindRejected, "cpu"},
 		{"memory zero", policy, sandbox.Spec{MemoryMB: ptr(int64(0))}, sandbox.KindRejected, "memory_mb"},
 		{"memory over ceiling", tight, sandbox.Spec{MemoryMB: ptr(int64(4096))}, sandbox.KindRejected, "memory_mb"},
@@ -93,7 +96,7 @@ func TestCFG08_D15_PolicyFillsWhatIsNotNamed(t *testing.T) {
 	}
 }
 
-func TestSES14_CFG07_SecretPrintsAsRedacted(t *testing.T) {
+func TestSES14_CFG07_API10_SecretPrintsAsRedacted(t *testing.T) {
 	const canary = "s3cr3t-canary"
 	s := sandbox.NewSecret(canary)
 	spec := sandbox.Spec{Env: map[string]sandbox.Secret{"KEY": s}}
