@@ -178,7 +178,7 @@ func (c *cmd) finish() result {
 	if err != nil {
 		c.b.Fatalf("%.200q did not end: %v", view.Argv, err)
 	}
-	return result{view, c.read(sandbox.Stdout), c.read(sandbox.Stderr), time.Since(c.began)}
+	return result{view, c.read(sandbox.Stdout), c.read(sandbox.Stderr), view.EndedAt.Sub(c.began)}
 }
 
 // read is what of a stream can be read now.
