@@ -151,6 +151,9 @@ var hooks = []string{
 	"IFS", "OPTIND", "PPID", "PWD", "OLDPWD", "SHLVL",
 }
 
+// systemPath is where the image contract's commands are.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // sessionEnv is the base environment of a session's commands (SES-14): the
 // user's own names, what the caller set, and the names of the image's that are
 // taken away (dropped).
@@ -158,6 +161,11 @@ func sessionEnv(user account, spec map[string]sandbox.Secret, image []string) (e
 	set := map[string]string{"HOME": user.home, "USER": user.name, "LOGNAME": user.name}
 	for name, value := range spec {
 		set[name] = value.Reveal()
+	}
+	if own, ok := set["PATH"]; ok {
+		// The container's own first process is found by it too: with a PATH that
+		// has none of the system's folders the session would end at once.
+		set["PATH"] = own + ":" + systemPath
 	}
 	for name, value := range set {
 		env = append(env, name+"="+value)

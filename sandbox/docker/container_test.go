@@ -208,3 +208,12 @@ func TestAttackT08_LookAlikesAreNoSessions(t *testing.T) {
 		t.Errorf("T72: a session with labels that cannot be read: %v, %+v", ok, s)
 	}
 }
+
+// A PATH without the system's folders would keep the container's first process
+// from being found, and end the session at once.
+func TestSES14_OwnPathKeepsTheSystemsFolders(t *testing.T) {
+	env, _ := sessionEnv(account{}, map[string]sandbox.Secret{"PATH": sandbox.NewSecret("/nope")}, nil)
+	if !slices.Contains(env, "PATH=/nope:"+systemPath) {
+		t.Error(env)
+	}
+}

@@ -19,6 +19,10 @@ const (
 	treeMost = 2 * sandbox.FilePieceLimit
 )
 
+// offsetMost is past the end of any file (16 TiB); beyond it seeks fail on some
+// file systems, where a piece past the end is just empty.
+const offsetMost = 1 << 43
+
 // ReadFile reads a piece of a file, or a whole directory as a tar
 // (sandbox.Session). Without a limit it is as much as one call carries.
 func (t fileTools) ReadFile(ctx context.Context, read sandbox.FileRead) (sandbox.FileContent, error) {
@@ -32,7 +36,7 @@ func (t fileTools) ReadFile(ctx context.Context, read sandbox.FileRead) (sandbox
 	ctx, cancel := context.WithTimeout(ctx, transferLimit)
 	defer cancel()
 	id := transferID()
-	unit, from := "bytes", read.Offset
+	unit, from := "bytes", min(read.Offset, offsetMost)
 	if read.StartLine > 0 {
 		unit, from = "lines", read.StartLine
 	}

@@ -308,3 +308,15 @@ func TestAttackT23_HugeAndGrowingFilesAreReadInBounds(t *testing.T) {
 		}
 	})
 }
+
+func TestAttackT23_OffsetsPastAnyFileAreEmptyPieces(t *testing.T) {
+	inEachShell(t, func(b *bench) {
+		b.put("three", "abc", 0o644)
+		for _, offset := range []int64{3, 1 << 44, 1<<63 - 1} {
+			got, err := b.ReadFile(t.Context(), sandbox.FileRead{Path: "three", Offset: offset})
+			if err != nil || len(got.Content) != 0 || got.Size != 3 {
+				b.Errorf("offset %d: %+v, %v", offset, got, err)
+			}
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 
@@ -102,6 +103,13 @@ func (t fileTools) planWrite(files []sandbox.FileWrite) (*writePlan, error) {
 		plan.add(f, at)
 		total += len(f.Content)
 		argBytes += len(at.rel) + 160
+	}
+	for at := range seen {
+		for dir := path.Dir(at); dir != "/" && dir != "."; dir = path.Dir(dir) {
+			if seen[dir] {
+				return nil, sandbox.Invalid("files", "%q is a file here, and cannot hold %q as well", dir, at)
+			}
+		}
 	}
 	if total > writesTotal || argBytes > writeArgsMax {
 		return nil, sandbox.Errorf(opWrite, sandbox.KindTooLarge, "the files are more than one call can carry (%d bytes): send fewer at once", writesTotal)

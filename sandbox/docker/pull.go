@@ -171,7 +171,26 @@ func pullFailed(ref string, err error) error {
 	case strings.Contains(reason, "manifest unknown"), strings.Contains(reason, "not found"), strings.Contains(reason, "no matching manifest"):
 		kind = sandbox.KindImageNotFound
 	}
+	if words := networkFault(reason); words != "" {
+		reason = words
+	}
 	return sandbox.Errorf("pull the image", kind, "cannot pull %q: %s", ref, oneLine(reason, 300)).Because(err)
+}
+
+// networkFault puts a failure between the engine and the registry into words
+// without addresses. The engine's own would show its network, and tell a caller
+// who names addresses as registries which of its neighbours listen.
+func networkFault(reason string) string {
+	switch {
+	case mentions(reason, []string{"no such host"}), mentions(reason, []string{"dial", "lookup "}):
+		return "the engine cannot resolve the name of its registry"
+	case mentions(reason, []string{"x509:"}), mentions(reason, []string{"tls:"}):
+		return "the engine does not trust the registry's certificate, or the registry speaks no TLS"
+	case mentions(reason, []string{"dial "}), mentions(reason, []string{"timeout"}), mentions(reason, []string{"connection re"}),
+		mentions(reason, []string{"request canceled"}), mentions(reason, []string{"malformed HTTP"}), mentions(reason, []string{"server gave HTTP response"}):
+		return "the engine cannot reach its registry"
+	}
+	return ""
 }
 
 // oneLine shortens foreign text and takes its control characters out.
