@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,11 +21,11 @@ const scanPause = 10 * time.Millisecond
 // await waits until the exec has ended, its new output matches, or the time is
 // over, the call's own included. Only a client that went away is an error.
 func await(ctx context.Context, e *sandbox.Exec, limit time.Duration, match *matcher) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for {
 		changed := e.Spool().Changed() // before the look: nothing that comes after it is missed
-		if match.look(e.Spool()) {
+		if match.look(limited, e.Spool()) {
 			return nil
 		}
 		if match == nil {
@@ -33,16 +34,14 @@ func await(ctx context.Context, e *sandbox.Exec, limit time.Duration, match *mat
 		select {
 		case <-e.Done():
 			return nil
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
+		case <-limited.Done():
 			return clientGone(ctx)
 		case <-changed:
 		}
 		select {
 		case <-e.Done():
 			return nil
-		case <-ctx.Done():
+		case <-limited.Done():
 			return clientGone(ctx)
 		case <-time.After(scanPause):
 		}
@@ -96,33 +95,47 @@ func newMatcher(pattern *string, from positions) (*matcher, error) {
 	return &matcher{pattern: re, next: from}, err
 }
 
+// lineMode makes ^ and $ stand for the ends of lines.
+const lineMode = "(?m)"
+
+// faultOf is what is wrong with a pattern, without what we put before it.
+func faultOf(err error) string {
+	var fault *syntax.Error
+	if !errors.As(err, &fault) {
+		return "it cannot be compiled"
+	}
+	return fmt.Sprintf("%s: %s", fault.Code, show(strings.TrimPrefix(fault.Expr, lineMode)))
+}
+
 // compile reads a pattern that a client sent.
 func compile(field, pattern string) (*regexp.Regexp, error) {
-	re, err := regexp.Compile("(?m)" + pattern)
+	re, err := regexp.Compile(lineMode + pattern)
 	if err != nil {
-		return nil, sandbox.Invalid(field, "%s is no regular expression in RE2 syntax: %s", field, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil, sandbox.Invalid(field, "%s is no regular expression in RE2 syntax: %s", field, faultOf(err))
 	}
 	return re, nil
 }
 
-func (m *matcher) look(spool *sandbox.Spool) bool {
+// look says whether what is new matches. It stops in between when ctx ends: a
+// long output and a costly pattern can take minutes.
+func (m *matcher) look(ctx context.Context, spool *sandbox.Spool) bool {
 	if m == nil {
 		return false
 	}
 	for stream := sandbox.Stdout; stream <= sandbox.Stderr; stream++ {
-		if m.lookAt(spool, stream) {
+		if m.lookAt(ctx, spool, stream) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *matcher) lookAt(spool *sandbox.Spool, stream sandbox.Stream) bool {
+func (m *matcher) lookAt(ctx context.Context, spool *sandbox.Spool, stream sandbox.Stream) bool {
 	if m.next[stream] < 0 {
 		m.next[stream] = max(0, spool.Total(stream)+m.next[stream])
 	}
-	for end := spool.Total(stream); m.next[stream] < end; {
-		chunk, err := spool.Read(stream, m.next[stream], 256<<10)
+	for end := spool.Total(stream); m.next[stream] < end && ctx.Err() == nil; {
+		chunk, err := spool.Read(stream, m.next[stream], 64<<10)
 		if err != nil || len(chunk.Data) == 0 {
 			return false
 		}

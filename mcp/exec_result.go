@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"caisson/sandbox"
@@ -68,7 +67,7 @@ type outputRequest struct {
 	from    positions
 	onwards [2]bool // an explicit offset: what comes first from there, not head and tail
 	chars   int64
-	grep    *regexp.Regexp
+	grep    *lineFilter
 }
 
 // showOutput takes the excerpts of both streams within one budget of characters.
@@ -104,6 +103,9 @@ func (s *Server) execReply(c *call, e *sandbox.Exec, t target, r outputRequest, 
 	result.Stderr, result.StderrEncoding, result.StderrNext = stderr.content(), stderr.encoding(), stderr.next
 	result.Omitted = append(append([]omission{}, stdout.omitted...), stderr.omitted...)
 	result.Truncated = len(result.Omitted) > 0
+	if r.grep != nil && r.grep.cut {
+		result.Notes = append(result.Notes, grepCutNote(stdout, stderr))
+	}
 	if result.Truncated {
 		result.Notes = append(result.Notes, truncatedNote(result.Omitted))
 	}
@@ -163,6 +165,11 @@ func notesOf(notes []sandbox.Note) []note {
 		all[i] = note(n)
 	}
 	return all
+}
+
+// grepCutNote tells a reader where the search goes on.
+func grepCutNote(stdout, stderr *excerpt) note {
+	return note{"grep_cut", fmt.Sprintf("the call's time was over before all output had been searched; exec_output with the same grep, stdout_offset %d and stderr_offset %d goes on", stdout.next, stderr.next)}
 }
 
 // truncatedNote says in words what omitted says in numbers, for readers of one

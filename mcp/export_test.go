@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -99,4 +100,31 @@ func CheckExcerpt(t *testing.T, spool *sandbox.Spool, all string, from, limit in
 	case int64(utf8.RuneCountInString(content)) > limit:
 		fault("%d characters", utf8.RuneCountInString(content))
 	}
+}
+
+// Grep searches stdout from an offset on; over is asked before each line but
+// the first.
+func Grep(spool *sandbox.Spool, pattern string, from, chars int64, over func() bool) (found string, next int64, cut bool) {
+	re, err := compile("grep", pattern)
+	if err != nil {
+		return err.Error(), 0, false
+	}
+	s := newSource(spool, sandbox.Stdout, from, true, true, chars)
+	f := &lineFilter{pattern: re, over: over}
+	s.grep(f, chars)
+	x := s.takeMatches(chars)
+	return x.content(), x.next, f.cut
+}
+
+// LookTwice lets a wait_for pattern look at a spool whose reader has no more
+// time, and then at one whose reader has; it tells how many bytes the first
+// look took in.
+func LookTwice(ctx, ended context.Context, spool *sandbox.Spool, pattern string) (first int64, found bool) {
+	m, err := newMatcher(&pattern, positions{})
+	if err != nil {
+		return -1, false
+	}
+	m.look(ended, spool)
+	first = m.next[0]
+	return first, m.look(ctx, spool)
 }

@@ -10,43 +10,87 @@ import (
 // taken in parts of this size.
 const maxLine = 64 << 10
 
-// grep narrows the source to the lines that match. It reads onwards: what does
-// not fit is left for the next read, so next is where the reading stopped. A
-// last line without its end waits for the rest while the command runs.
-func (s *source) grep(pattern *regexp.Regexp, limit int64) {
-	arrived := s.to
-	s.pieces, s.to, s.binary = nil, s.from, false
-	for chars := int64(0); s.to < arrived && chars <= limit; {
-		line, ok := s.line(s.to, arrived)
-		if !ok {
-			arrived = s.to
-			break
-		}
-		if pattern.Match(bytes.TrimRight(line.data, "\r\n")) {
-			s.pieces = append(s.pieces, line)
-			s.binary = s.binary || !utf8.Valid(line.data)
-			chars += int64(utf8.RuneCount(line.data))
-		}
-		s.to = line.end()
-	}
-	s.arrived = arrived
+// grepChunk is how much grep reads at once. Reading anew for each line would
+// copy every byte thousands of times.
+const grepChunk = 1 << 20
+
+// lineFilter is what grep looks for, and for how long: over says that the
+// caller has no more time, or has gone.
+type lineFilter struct {
+	pattern *regexp.Regexp
+	over    func() bool
+	cut     bool // it was over before all had been looked at
 }
 
-// line reads the line that begins at or, where bytes were dropped, after at.
-// ok is false when there is none, or not yet all of it.
-func (s *source) line(at, arrived int64) (piece, bool) {
-	pieces := readPieces(s.spool, s.stream, at, min(arrived, at+maxLine))
-	if kept := within(s.spool.Kept(s.stream), at, arrived); len(pieces) == 0 && len(kept) > 0 {
-		pieces = readPieces(s.spool, s.stream, kept[0].Start, min(kept[0].End, kept[0].Start+maxLine))
+// grep narrows the source to the lines that match. It reads onwards: what does
+// not fit, or was not reached in time, is left for the next read, so next is
+// where the reading stopped. At least one line is looked at, so that every read
+// gets on. A last line without its end waits for the rest while the command
+// runs.
+func (s *source) grep(f *lineFilter, limit int64) {
+	s.arrived = s.to
+	s.pieces, s.to, s.binary, s.partial = nil, s.from, false, false
+	chars, looked := int64(0), 0
+	for s.to < s.arrived {
+		block, last := s.block()
+		if len(block.data) == 0 {
+			s.arrived = s.to // dropped, or the spool is closed: nothing to look at
+			return
+		}
+		s.to = block.offset
+		for len(block.data) > 0 {
+			if chars > limit {
+				return
+			}
+			if looked > 0 && f.over() {
+				f.cut = true
+				return
+			}
+			n, whole := lineEnd(block.data)
+			if !whole && !last {
+				break // the next block begins with it
+			}
+			if !whole && !s.ended && block.end() == s.arrived {
+				s.arrived = s.to
+				return
+			}
+			if line := block.data[:n]; f.pattern.Match(bytes.TrimRight(line, "\r\n")) {
+				s.pieces = append(s.pieces, piece{s.to, bytes.Clone(line)}) // not the whole block with it
+				s.binary = s.binary || !utf8.Valid(line)
+				chars += int64(utf8.RuneCount(line))
+			}
+			looked++
+			block = piece{block.offset + int64(n), block.data[n:]}
+			s.to = block.offset
+		}
 	}
+}
+
+// block reads what is kept next, from s.to on. last says that nothing adjoins
+// it: there the output ends for now, or bytes were dropped.
+func (s *source) block() (p piece, last bool) {
+	kept := within(s.spool.Kept(s.stream), s.to, s.arrived)
+	if len(kept) == 0 {
+		return piece{}, true
+	}
+	end := min(kept[0].End, kept[0].Start+grepChunk)
+	pieces := readPieces(s.spool, s.stream, kept[0].Start, end)
 	if len(pieces) == 0 {
-		return piece{}, false
+		return piece{}, true
 	}
-	p := pieces[0]
-	if i := bytes.IndexByte(p.data, '\n'); i >= 0 {
-		return piece{p.offset, p.data[:i+1]}, true
+	return pieces[0], pieces[0].end() < end || end == kept[0].End
+}
+
+// lineEnd is how many bytes the first line has, or the first part of one that
+// is too long. whole is false when its end is not there.
+func lineEnd(data []byte) (n int, whole bool) {
+	if i := bytes.IndexByte(data[:min(len(data), maxLine)], '\n'); i >= 0 {
+		return i + 1, true
 	}
-	return p, s.ended || len(p.data) >= maxLine || p.end() < arrived
+	if len(data) < maxLine {
+		return len(data), false
+	}
+	return maxLine - halfRune(data[:maxLine]), true
 }
 
 // takeMatches makes the excerpt of a source that grep has narrowed. Lines that

@@ -55,9 +55,11 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		}
 	}
 	if in.pattern != nil {
-		if request.grep, err = compile("grep", *in.pattern); err != nil {
+		pattern, err := compile("grep", *in.pattern)
+		if err != nil {
 			return nil, err
 		}
+		request.grep = &lineFilter{pattern: pattern, over: func() bool { return ctx.Err() != nil }}
 	}
 	match, err := newMatcher(in.waitFor, request.from)
 	if err != nil {
@@ -74,6 +76,11 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		notes = append(notes, cutNote(asked))
 	}
 	s.manager.Touch(c.owner, e.SessionID())
+	before := s.cursors.of(c.caller, e)
 	_, r := s.execReply(c, e, target{}, request, notes...)
+	if err := clientGone(ctx); err != nil {
+		s.cursors.set(c.caller, e, before) // nobody has seen what this call found
+		return nil, err
+	}
 	return r, nil
 }
