@@ -41,23 +41,33 @@ func (s *Server) kill(_ context.Context, c *call, in *killInput) (*reply, error)
 	}
 	c.session = e.SessionID()
 	s.manager.Touch(c.owner, e.SessionID())
-	killed, err := e.Kill(sandbox.Signal(or(in.signal, string(sandbox.SignalKill))))
+	signal := sandbox.Signal(or(in.signal, string(sandbox.SignalKill)))
+	killed, err := e.Kill(signal)
 	if err != nil {
 		return nil, err
 	}
 	result, r := s.execReply(c, e, target{}, outputRequest{from: s.cursors.of(c.caller, e), chars: defaultOutputChars})
 	r.structured = killResult{*result, killed}
 	r.failed = nil // however the command ended: the kill itself has done its work
-	r.text = killedText(killed, result.Status) + "; " + r.text
+	r.text = killedText(killed, signal, result) + "; " + r.text
 	return r, nil
 }
 
-func killedText(killed bool, status string) string {
+// killedText says what became of the kill, and no more than is known: nobody saw
+// how a lost command ended, nor whether.
+func killedText(killed bool, signal sandbox.Signal, r *execResult) string {
+	unseen := r.Status == string(sandbox.StatusLost) || r.Status == string(sandbox.StatusTimedOut)
 	switch {
 	case killed:
 		return "signal delivered"
-	case status == string(sandbox.StatusRunning):
+	case r.Status == string(sandbox.StatusRunning):
 		return "no process was there to take the signal"
+	case r.LostReason == string(sandbox.LostContainerGone):
+		return "nothing was killed: the session's container is gone, and the command with it"
+	case unseen && signal != sandbox.SignalKill:
+		return "no signal was sent: the command is no longer followed; KILL stops what may be left of it"
+	case r.Status == string(sandbox.StatusLost):
+		return "nothing was killed: there is no process of the command to be found (any more); how it ended is not known"
 	default:
 		return "nothing was killed: the command had ended"
 	}
