@@ -23,7 +23,6 @@ type demo struct {
 	client            *client.Client
 	engine            *engine.Client
 	session           string
-	before            int // containers of Caisson's on the engine when the demo began
 }
 
 // execution is what the demo reads of the tools that run commands.
@@ -70,8 +69,7 @@ func (d *demo) connect(ctx context.Context, environ []string, program string) er
 	}
 	d.got("server: %s serve, over stdio (%s %s, MCP %s)", program, greeting.ServerInfo.Name, greeting.ServerInfo.Version, d.client.ProtocolVersion())
 	d.got("engine: %s, Docker %s, kernel %s", d.engine.DaemonHost(), version.Version, version.KernelVersion)
-	d.before, err = d.containers(ctx)
-	return err
+	return nil
 }
 
 // disconnect closes the server's standard input, as a client that quits does.

@@ -105,22 +105,21 @@ func (d *demo) walls(ctx context.Context) error {
 	return nil
 }
 
-// containers counts Caisson's containers on the engine, in the engine's own words.
-func (d *demo) containers(ctx context.Context) (int, error) {
-	found, err := d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "caisson.sandbox=1"))})
-	return len(found), err
+// labelled lists the containers on the engine that carry a label of Caisson's.
+func (d *demo) labelled(ctx context.Context, name, value string) ([]container.Summary, error) {
+	filter := filters.NewArgs(filters.Arg("label", "caisson."+name+"="+value))
+	return d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: filter})
 }
 
 func (d *demo) destroy(ctx context.Context) error {
-	filter := filters.NewArgs(filters.Arg("label", "caisson.id="+d.session))
-	mine, err := d.engine.ContainerList(ctx, container.ListOptions{All: true, Filters: filter})
+	mine, err := d.labelled(ctx, "id", d.session)
 	if err != nil {
 		return err
 	}
 	if len(mine) != 1 || len(mine[0].Mounts) != 1 {
 		return fmt.Errorf("the engine has %d containers of the session, with mounts that are not one", len(mine))
 	}
-	volume := mine[0].Mounts[0].Name
+	volume, instance := mine[0].Mounts[0].Name, mine[0].Labels["caisson.instance"]
 	d.did("session_destroy")
 	var gone struct {
 		Destroyed bool
@@ -131,16 +130,16 @@ func (d *demo) destroy(ctx context.Context) error {
 	}
 	d.got("destroyed: %v, workspace: %s", gone.Destroyed, gone.Workspace)
 	d.did("ask the engine")
-	if err := poll(ctx, "no container of the demo is left", func() (bool, error) {
-		n, err := d.containers(ctx)
-		return n <= d.before, err
+	if err := poll(ctx, "no container of this server is left", func() (bool, error) {
+		left, err := d.labelled(ctx, "instance", instance)
+		return len(left) == 0, err
 	}); err != nil {
 		return err
 	}
 	if _, err := d.engine.VolumeInspect(ctx, volume); err == nil {
 		return errors.New("the workspace's volume is still there")
 	}
-	d.got("no container and no volume of this sandbox is left")
+	d.got("no container of this server and no volume of this sandbox is left")
 	if !gone.Destroyed {
 		return errors.New("not destroyed")
 	}
