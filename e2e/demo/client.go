@@ -57,6 +57,8 @@ func (d *demo) connect(ctx context.Context, environ []string, program string) er
 	if err != nil {
 		return fmt.Errorf("the engine does not answer: %w", err)
 	}
+	// An instance of its own, so that the demo can tell at its end what is its own.
+	environ = append(environ[:len(environ):len(environ)], "SANDBOX_DOCKER_INSTANCE=")
 	d.client = client.NewClient(transport.NewStdioWithOptions(program, environ, []string{"serve"}))
 	if err := d.client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start %s: %w", program, err)
