@@ -11,6 +11,10 @@ import (
 // contractCommands is what an image must provide (EXW-1).
 var contractCommands = []string{"sh", "setsid", "mkfifo", "mv", "rm", "cat", "kill", "readlink", "ls", "sleep"}
 
+// contractRest is what it must provide beside commands, in the words of
+// contractScript.
+var contractRest = []string{"a sleep that takes a fractional time", "/proc", "a writable /tmp"}
+
 // contractScript prints what is missing, one a line, and then a last word, so
 // that a script that could not run to its end is not taken for one that found
 // nothing. It looks where the wrapper looks.
@@ -41,7 +45,7 @@ func (p *Provider) checkContract(ctx context.Context, s *Session) error {
 	case !whole:
 		return imageUnusable("the image's /bin/sh cannot run the check of the image")
 	case lines[0] != "":
-		return imageUnusable("the image lacks " + strings.Join(lines, ", "))
+		return imageUnusable("the image lacks " + strings.Join(lines, ", ")).Because(missingFromImage(lines))
 	}
 	p.images.contractHeld(s.info.ImageID)
 	return nil

@@ -73,7 +73,7 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 	if err != nil {
 		return nil, err
 	}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepare(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := c.start(ctx); err != nil {
@@ -147,15 +147,17 @@ func outlive(ctx context.Context, limit, late time.Duration) (context.Context, c
 
 // prepare puts right, before anything runs, what the image has not: the entry of
 // the account, and the workspace's owner (D25).
-func (c *creation) prepare(ctx context.Context) error {
+func (c *creation) prepare(ctx context.Context, s *Session) error {
 	workspace := !c.facts.ownsWorkspace
-	if c.volume != "" {
+	if c.volume != "" && !c.freshVolume {
 		// The volume may come from another image's session.
 		owned, err := c.p.writable(ctx, c.containerID, workspacePath, c.facts.user)
 		if err != nil {
 			return err
 		}
-		workspace = !owned
+		if workspace = !owned; workspace {
+			s.note(sandbox.Note{Code: "workspace_taken_over", Text: "the workspace belonged to another image's user and is now this session's; files in it keep their owners"})
+		}
 	}
 	layer, err := c.layer(workspace)
 	if err != nil || layer == nil {

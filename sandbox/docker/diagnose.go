@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/system"
@@ -24,9 +23,6 @@ type Check struct {
 	Mend   string
 }
 
-// renewSoon is how long before its end an identity is worth a warning.
-const renewSoon = 14 * 24 * time.Hour
-
 // Diagnose looks at all that sessions of this image will need, and says what it
 // finds, most basic first. What cannot be looked at, since something before it
 // failed, is left out. It makes one session of the image and removes it; an empty
@@ -36,17 +32,17 @@ func (p *Provider) Diagnose(ctx context.Context, image string) []Check {
 	if err := p.Ping(ctx); err != nil {
 		return append(checks, failedCheck("engine", err, "see that the engine runs and that "+hostSetting+" and the certificates are right"))
 	}
-	checks = append(checks, p.checkIdentity()...)
+	checks = append(checks, p.checkCertificates(ctx)...)
 	info, err := p.engineInfo(ctx)
 	if err != nil {
 		return append(checks, failedCheck("engine", err, "look into the engine's log"))
 	}
-	checks = append(checks, p.checkEngine(info))
+	checks = append(checks, p.checkEngine(info), p.checkParts(ctx))
 	checks = append(checks, checkCaps(info)...)
 	checks = append(checks, p.checkRuntimes(info)...)
 	checks = append(checks, p.checkNetworks(ctx)...)
 	if image != "" {
-		checks = append(checks, p.checkImage(ctx, image))
+		checks = append(checks, p.checkImage(ctx, image)...)
 	}
 	return checks
 }
@@ -73,22 +69,6 @@ func (p *Provider) checkWay() Check {
 	return c
 }
 
-// checkIdentity is for after a first connection, which has read the files.
-func (p *Provider) checkIdentity() []Check {
-	if p.dialer.identity == nil {
-		return nil
-	}
-	until, ok := p.dialer.identity.expiry()
-	if !ok {
-		return nil
-	}
-	c := Check{Name: "client certificate", OK: true, Detail: "valid until " + day(until)}
-	if time.Until(until) < renewSoon {
-		c.Warn, c.Mend = true, "renew it; a new one is read without a restart"
-	}
-	return []Check{c}
-}
-
 func (p *Provider) engineInfo(ctx context.Context) (system.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -110,6 +90,23 @@ func (p *Provider) checkEngine(info system.Info) Check {
 		c.Mend = "an engine before 28 shields its own host less from sessions: see the firewall rules of the deployment"
 	}
 	return c
+}
+
+// checkParts names the versions of what the engine is made of.
+func (p *Provider) checkParts(ctx context.Context) Check {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	version, err := p.api.ServerVersion(ctx)
+	if err != nil {
+		return failedCheck("engine's parts", p.failed("ask the engine", err), "look into the engine's log")
+	}
+	parts := []string{"kernel " + version.KernelVersion}
+	for _, c := range version.Components {
+		if c.Name != "Engine" {
+			parts = append(parts, c.Name+" "+c.Version)
+		}
+	}
+	return Check{Name: "engine's parts", OK: true, Detail: oneLine(strings.Join(parts, ", "), 300)}
 }
 
 // checkCaps says of each cap whether the engine can enforce it (D34).
@@ -193,32 +190,6 @@ func (p *Provider) checkTier(tier sandbox.Network, name string, found *network.I
 	}
 	if tier == sandbox.NetworkInternal && versions.LessThan(p.api.ClientVersion(), isolatedAPI) {
 		c.Warn, c.Mend = true, "this engine has no isolated gateways: sessions reach its host's own services unless a firewall rule on "+internalBridge+" drops that"
-	}
-	return c
-}
-
-// checkImage makes a session of the image, which looks at all that it needs.
-func (p *Provider) checkImage(ctx context.Context, image string) Check {
-	c := Check{Name: "image " + image, Mend: "see what an image must provide in the documentation"}
-	p.images.forget()
-	id := sandbox.NewSessionID()
-	s, err := p.Create(ctx, id, sandbox.Spec{Owner: sandbox.Owner{Name: "doctor"}, Image: image, Network: sandbox.NetworkNone, Durability: sandbox.Ephemeral, TTL: time.Minute}, nil)
-	if err != nil {
-		c.Detail = textOf(err)
-		return c
-	}
-	ctx, cancel := cleanup(ctx)
-	defer cancel()
-	info := s.Info()
-	if _, err := p.Destroy(ctx, id); err != nil {
-		c.Detail = textOf(err)
-		return c
-	}
-	c.OK, c.Mend = true, ""
-	user := s.(*Session).user
-	c.Detail = fmt.Sprintf("has all that a session needs; commands run as %s (%s), home %s", user.name, user, user.home)
-	for _, n := range info.Notes {
-		c.Warn, c.Detail = true, c.Detail+"; "+n.Text
 	}
 	return c
 }

@@ -32,7 +32,7 @@ const (
 	labelMemory  = sandbox.LabelStem + "memory_mb"
 	labelPids    = sandbox.LabelStem + "pids"
 	labelUser    = sandbox.LabelStem + "user"  // uid:gid:name
-	labelHome    = sandbox.LabelStem + "home"  //
+	labelHome    = sandbox.LabelStem + "home"  // as HOME has it
 	labelBash    = sandbox.LabelStem + "bash"  // 1 or 0
 	labelEnv     = sandbox.LabelStem + "env"   // JSON list of names
 	labelLabels  = sandbox.LabelStem + "names" // JSON list of the caller's label names

@@ -47,7 +47,20 @@ func TestDUR02_DUR03_DUR06_DUR08_PersistentWorkspace(t *testing.T) {
 	if got := sh(t, b, "cat /workspace/f; echo 2 >>/workspace/g; cat /workspace/g"); got != "1\n2\n" {
 		t.Errorf("%q", got)
 	}
+	if len(b.Info().Notes) != 0 {
+		t.Errorf("notes %v", b.Info().Notes)
+	}
 	destroy(t, p, b.info.ID)
+
+	spec.Image = "caisson-test-nonroot" // of another user
+	c2 := create(t, p, spec)
+	if got := sh(t, c2, "cat /workspace/f; echo 3 >/workspace/h; cat /workspace/h"); got != "1\n3\n" || c2.user.uid == b.user.uid {
+		t.Errorf("%q as %v", got, c2.user)
+	}
+	if notes := c2.Info().Notes; len(notes) != 1 || notes[0].Code != "workspace_taken_over" {
+		t.Errorf("notes %v", notes)
+	}
+	destroy(t, p, c2.info.ID)
 
 	if others, err := p.Workspaces(t.Context(), sandbox.Owner{Name: "stranger", Principal: true}); err != nil || len(others) != 0 {
 		t.Errorf("a stranger sees %+v, %v", others, err)
