@@ -117,7 +117,8 @@ if [ "$tai_linger" ]; then
 		trap : CHLD
 		(exec sleep 10) </dev/null 3>&- 8>&- &
 		read -r tai_l
-		kill $!
+		# The child may not yet have put our traps off, and would take a polite signal for ours.
+		kill -9 $!
 	fi
 fi
 exit $tai_code
