@@ -25,6 +25,9 @@ func (s *Server) Hurry(callLimit, step, quiet time.Duration) {
 // called before Handler.
 func (s *Server) IdleAfter(d time.Duration) { s.sessionIdle = d }
 
+// BodiesWithin sets how long a request's body may take to arrive.
+func (s *Server) BodiesWithin(d time.Duration) { s.bodyTime = d }
+
 // ExpandAtMost sets how large a compressed archive may become.
 func (s *Server) ExpandAtMost(n int64) { s.maxExpanded = n }
 

@@ -52,6 +52,7 @@ type Server struct {
 	pace        pace
 	callLimit   time.Duration
 	sessionIdle time.Duration // of an HTTP client session
+	bodyTime    time.Duration // for an HTTP request's body to arrive
 	maxExpanded int64         // of a compressed archive, in bytes
 
 	mcp   *server.MCPServer
@@ -78,7 +79,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
-		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, maxExpanded: maxExpanded,
+		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime, maxExpanded: maxExpanded,
 	}
 	if s.manager == nil && s.setup == nil {
 		s.setup = errors.New("the server has no engine")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -66,8 +67,20 @@ func newWeb(s *Server) *web {
 	return w
 }
 
-// ServeHTTP serves every path of the server.
-func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.mux.ServeHTTP(rw, r) }
+// ServeHTTP serves every path of the server. A body has bodyTime to arrive,
+// whoever reads it: also net/http, which reads what a handler has left before it
+// sends the handler's answer.
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(w.s.bodyTime)) // not supported: then there is none
+		if r.Method != http.MethodPost {
+			rw.Header().Set("Connection", "close")
+			writeRPCError(rw, http.StatusBadRequest, nil, mcpgo.INVALID_REQUEST, "a "+show(r.Method)+" request has no body here")
+			return
+		}
+	}
+	w.mux.ServeHTTP(rw, r)
+}
 
 // close disconnects the clients and ends mcp-go's sweeper.
 func (w *web) close(ctx context.Context) error {
@@ -167,19 +180,21 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		w.tooLarge(rw)
 		return nil, false
 	}
-	deadline := http.NewResponseController(rw)
-	_ = deadline.SetReadDeadline(time.Now().Add(bodyTime)) // not supported: then there is none
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, limit))
-	_ = deadline.SetReadDeadline(time.Time{})
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		w.tooLarge(rw)
 		return nil, false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		rw.Header().Set("Connection", "close")
+		writeRPCError(rw, http.StatusRequestTimeout, nil, mcpgo.INVALID_REQUEST, "the request body did not arrive in time")
+		return nil, false
 	case err != nil:
 		writeRPCError(rw, http.StatusBadRequest, nil, mcpgo.PARSE_ERROR, "the request body did not arrive whole")
 		return nil, false
 	}
+	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{}) // the call itself may take longer
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, true
 }
