@@ -171,7 +171,7 @@ func (a *actor) session(spec args) string {
 	if spec == nil {
 		spec = args{}
 	}
-	made := into[struct{ Session listed }](a.t, a.ok("session_create", spec)).Session
+	made := into[listed](a.t, a.ok("session_create", spec))
 	a.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own is over
 		defer cancel()

@@ -64,7 +64,7 @@ async function schemas() {
 }
 
 async function mainJob() {
-  const { session_id } = (await ok("session_create", { labels: { purpose: "sdk" } })).session;
+  const { session_id } = await ok("session_create", { labels: { purpose: "sdk" } });
   const text = "print(sum(range(10)))\n";
   const up = await ok("upload", { session_id, path: "src/main.py", content: text });
   assert.equal(up.files[0].sha256, createHash("sha256").update(text).digest("hex"));
@@ -101,7 +101,7 @@ async function mainJob() {
   assert.equal(timed.structuredContent.stdout, "partial\n");
   assert.equal(timed.structuredContent.exit_code === 0, false);
 
-  assert.ok(Date.parse((await ok("session_extend", { session_id, ttl_seconds: 7200 })).session.expires_at) > Date.now() + 7_000_000);
+  assert.ok(Date.parse((await ok("session_extend", { session_id, ttl_seconds: 7200 })).expires_at) > Date.now() + 7_000_000);
   assert.ok((await ok("session_list")).sessions.some((session) => session.session_id === session_id));
   assert.equal((await ok("session_destroy", { session_id })).destroyed, true);
   assert.equal((await ok("session_destroy", { session_id })).destroyed, false);
@@ -117,7 +117,7 @@ async function theRest() {
   assert.equal(once.outputs[0].content, "HELLO");
 
   const key = `sdk-${kind}-${process.pid}`;
-  const kept = (await ok("session_create", { workspace_key: key })).session;
+  const kept = await ok("session_create", { workspace_key: key });
   assert.equal(kept.durability, "persistent");
   await ok("session_destroy", { session_id: kept.session_id });
   assert.ok((await ok("workspace_list")).workspaces.some((workspace) => workspace.workspace_key === key));
@@ -129,7 +129,7 @@ async function theRest() {
 // Progress keeps a call alive past the SDK's limit, and an aborted one is
 // cancelled on the server.
 async function progressAndAbort() {
-  const { session_id } = (await ok("session_create")).session;
+  const { session_id } = await ok("session_create");
   const seen = [];
   const slow = await ok(
     "exec",

@@ -15,9 +15,9 @@ func (w *wire) rounds(ctx context.Context, t *testing.T) {
 	t.Helper()
 	a := &actor{t: t, conn: w}
 	made := a.do("session_create", args{})
-	var session struct{ Session listed }
+	var session listed
 	_ = unmarshal(made, &session)
-	id := session.Session.SessionID
+	id := session.SessionID
 	x := execOut{}
 	_ = unmarshal(a.do("exec", args{"session_id": id, "command": "printf 'a\\033[1mb\\r\\n'; echo e >&2; cat", "stdin_open": true, "wait_seconds": 0}), &x)
 	for _, c := range []struct {

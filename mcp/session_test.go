@@ -11,7 +11,7 @@ import (
 	"caisson/sandbox/sandboxtest"
 )
 
-func (r *result) session() args { s, _ := r.fields["session"].(args); return s }
+func (r *result) session() args { return r.fields }
 
 func TestSessionTools(t *testing.T) {
 	for _, version := range []string{legacy, modern} {

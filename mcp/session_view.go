@@ -53,8 +53,9 @@ func notZero[T int64 | float64](n T) *T {
 	return &n
 }
 
+// sessionResult is a session as the whole result of a tool.
 type sessionResult struct {
-	Session sessionView `json:"session" about:"The session."`
+	sessionView
 }
 
 func networkField(dst **string) field {

@@ -244,7 +244,7 @@ func TestExecList(t *testing.T) {
 		t.Errorf("%v", got.fields)
 	}
 	first := c.ok("exec", args{"command": "echo secret-output; exit 2"})
-	other := c.ok("session_create", nil).fields["session"].(args)["session_id"].(string)
+	other := c.ok("session_create", nil).session()["session_id"].(string)
 	c.ok("exec", args{"command": "sleep 100", "wait_seconds": 0, "session_id": other})
 	got := c.ok("exec_list", nil)
 	if len(got.list("execs")) != 2 || strings.Contains(got.text, "secret-output") {
@@ -284,7 +284,7 @@ func TestCancelledExecStopsItsCommand(t *testing.T) {
 		for _, version := range []string{legacy, modern} {
 			r := newRig(t)
 			c := r.dial(how, version)
-			session := c.ok("session_create", nil).fields["session"].(args)["session_id"].(string)
+			session := c.ok("session_create", nil).session()["session_id"].(string)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() {

@@ -166,8 +166,10 @@ func (e *Exec) afterTimeout(r StopReport, err error) {
 		e.unstopped, e.stop = true, nil
 	}
 	e.noteHeld(r)
-	if err == nil && !r.Found && !r.Held && e.streamEnd != nil && e.streamEnd.Code != nil {
-		e.finishNaturally() // it had ended just before the stop came (TMO-10)
+	if err == nil && !r.Found && !r.Held && e.streamEnd != nil && e.streamEnd.Code != nil && *e.streamEnd.Code != killedStatus {
+		// It had ended just before the stop came (TMO-10). One that ended with
+		// SIGKILL's status did not: that was the stop, whose report was lost.
+		e.finishNaturally()
 		return
 	}
 	if e.streamEnd == nil && !r.Held {

@@ -23,6 +23,7 @@ func TestTMO02_TMO04_TMO05_TMO06_TMO07_TMO09_EndsByWhatTheStopFound(t *testing.T
 		{"TMO-6 still held", sandbox.StopReport{Found: true, Status: code(137), Held: true}, nil, nil, 0, "timed_out [output_still_held]"},
 		{"TMO-7 stop fails", sandbox.StopReport{}, errors.New("no"), nil, sandbox.EndGrace, "timed_out [kill_failed count_may_miss_output]"},
 		{"TMO-10 ended just before", sandbox.StopReport{}, nil, &exit7, 0, "exited 7 []"},
+		{"killed by a stop whose report was lost", sandbox.StopReport{}, nil, &sandbox.StreamEnd{Code: code(137)}, 0, "timed_out []"},
 		{"gone", sandbox.StopReport{Gone: true}, nil, nil, 0, "lost container_gone [container_gone]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

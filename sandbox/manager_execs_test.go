@@ -125,7 +125,7 @@ func TestBugEX07_SessionRemovedBehindOurBackIsLost(t *testing.T) {
 		if v, err := exec.Wait(t.Context()); err != nil || v.LostReason != sandbox.LostContainerGone {
 			t.Fatalf("%+v, %v", v, err)
 		}
-		if list := m.List(t.Context(), alice); len(list) != 1 || list[0].ID != other.ID {
+		if list := listed(t, m, alice); len(list) != 1 || list[0].ID != other.ID {
 			t.Fatalf("listing %+v", list)
 		}
 		if existed, _, err := m.Destroy(t.Context(), alice, s.ID); existed || err != nil {

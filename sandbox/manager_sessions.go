@@ -121,9 +121,9 @@ func (m *Manager) Session(owner Owner, id string) (Info, error) {
 
 // List returns the owner's sessions, oldest first, after a look at the engine:
 // one whose container is gone is taken off and answers KindSessionLost from
-// then on. When the engine does not answer, the sessions are shown as last
-// known, with a note.
-func (m *Manager) List(ctx context.Context, owner Owner) []Info {
+// then on. When the engine does not answer, its error is returned together with
+// the sessions as last known, each with a note.
+func (m *Manager) List(ctx context.Context, owner Owner) ([]Info, error) {
 	seen, err := m.provider.List(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +143,7 @@ func (m *Manager) List(ctx context.Context, owner Owner) []Info {
 		mine = append(mine, info)
 	}
 	sort.Slice(mine, func(i, j int) bool { return mine[i].CreatedAt.Before(mine[j].CreatedAt) })
-	return mine
+	return mine, err
 }
 
 // reconcile holds what we know against what the engine shows. m.mu is held.

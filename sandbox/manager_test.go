@@ -193,7 +193,7 @@ func TestBugLC04_ExpiryNeverMovesEarlier(t *testing.T) {
 		s := create(t, m, sandbox.Spec{TTL: 1800 * time.Second})
 		last := s.ExpiresAt
 		for _, step := range []func(){
-			func() { _ = m.List(t.Context(), alice) },
+			func() { _, _ = m.List(t.Context(), alice) },
 			func() { _, _ = m.Extend(alice, s.ID, time.Second) },
 			func() {
 				exec, err := m.StartExec(t.Context(), alice, s.ID, sandbox.ExecSpec{Argv: []string{"x"}})
@@ -244,7 +244,7 @@ func TestAttackT47_ForeignHandleIsOneThatNeverWas(t *testing.T) {
 		if _, err := m.Exec(bob, exec.ID()); sandbox.KindOf(err) != sandbox.KindExecNotFound {
 			t.Errorf("foreign exec: %v", err)
 		}
-		if got := len(m.List(t.Context(), bob)) + len(m.Execs(bob, s.ID)); got != 0 {
+		if got := len(listed(t, m, bob)) + len(m.Execs(bob, s.ID)); got != 0 {
 			t.Errorf("bob sees %d things of alice's", got)
 		}
 	})
@@ -280,7 +280,7 @@ func TestBugLC06_AttackT55_QuotaHoldsUnderConcurrentCreates(t *testing.T) {
 		if _, err := m.Create(t.Context(), sandbox.Spec{Owner: bob}, nil); sandbox.KindOf(err) != sandbox.KindLimit {
 			t.Fatalf("over all: %v", err)
 		}
-		if existed, _, err := m.Destroy(t.Context(), alice, m.List(t.Context(), alice)[0].ID); !existed || err != nil {
+		if existed, _, err := m.Destroy(t.Context(), alice, listed(t, m, alice)[0].ID); !existed || err != nil {
 			t.Fatal(existed, err)
 		}
 		create(t, m, sandbox.Spec{Owner: alice})
@@ -309,12 +309,22 @@ func TestD10_LiveWorkspaceIsSharedOrRefused(t *testing.T) {
 	})
 }
 
+// listed is what an owner sees while the engine answers.
+func listed(t *testing.T, m *sandbox.Manager, owner sandbox.Owner) []sandbox.Info {
+	t.Helper()
+	list, err := m.List(t.Context(), owner)
+	if err != nil {
+		t.Error(err)
+	}
+	return list
+}
+
 func TestListWithoutEngineSaysSo(t *testing.T) {
 	managed(t, sandbox.Limits{}, func(t *testing.T, m *sandbox.Manager, e *engine) {
 		create(t, m, sandbox.Spec{})
 		e.fail["list"] = errors.New("dead")
-		list := m.List(t.Context(), alice)
-		if len(list) != 1 || len(list[0].Notes) != 1 || list[0].Notes[0].Code != "engine_unavailable" {
+		list, err := m.List(t.Context(), alice)
+		if err == nil || len(list) != 1 || len(list[0].Notes) != 1 || list[0].Notes[0].Code != "engine_unavailable" {
 			t.Fatalf("%+v", list)
 		}
 		delete(e.fail, "list")

@@ -33,6 +33,21 @@ const (
 	mostPids  = 1 << 22 // the kernel's own limit
 )
 
+// The largest caps that mean anything: above them no engine has more to give.
+const (
+	mostCPU      = 1 << 20
+	mostMemoryMB = 1 << 30
+	mostPids     = 1 << 22
+)
+
+// The kernel's bounds on an environment, without which a container or a command
+// could be made and then not be started: one name=value with its NUL (the
+// kernel's MAX_ARG_STRLEN), and a share of what all arguments may take together.
+const (
+	mostEnvVariable = 128 << 10
+	mostEnv         = 1 << 20
+)
+
 // Policy bounds every spec. The zero value of a ceiling means that there is
 // none; of AllowedImages, that any image may be used.
 type Policy struct {
@@ -205,6 +220,7 @@ func CheckEnv(field string, env map[string]Secret) error {
 		names = append(names, name)
 	}
 	sort.Strings(names)
+	all := 0
 	for _, name := range names {
 		if !envNameForm.MatchString(name) {
 			return Invalid(field, "%s: an environment name is letters, digits and _, and begins with no digit", quoteName(name))
@@ -212,6 +228,14 @@ func CheckEnv(field string, env map[string]Secret) error {
 		if strings.ContainsRune(env[name].Reveal(), 0) {
 			return Invalid(field, "%s: the value has a NUL byte, which no environment can carry", quoteName(name))
 		}
+		size := len(name) + len("=\x00") + len(env[name].Reveal())
+		if size > mostEnvVariable {
+			return Invalid(field, "%s: name and value have %d bytes, the most is %d; write a file instead", quoteName(name), size-2, mostEnvVariable-2)
+		}
+		all += size
+	}
+	if all > mostEnv {
+		return Invalid(field, "the environment has %d bytes, the most is %d; write a file instead", all, mostEnv)
 	}
 	return nil
 }

@@ -111,3 +111,48 @@ func TestSES14_CFG07_API10_SecretPrintsAsRedacted(t *testing.T) {
 		t.Error("Reveal does not reveal")
 	}
 }
+
+// TestSES16_CapsAboveTheirMaximumNameIt tells a caller how far it may go.
+func TestSES16_CapsAboveTheirMaximumNameIt(t *testing.T) {
+	cpu, memory, pids := 1e9, int64(1<<40), int64(1<<40)
+	for field, spec := range map[string]sandbox.Spec{
+		"cpu, at most 1048576":          {CPU: &cpu},
+		"memory_mb, at most 1073741824": {MemoryMB: &memory},
+		"pids, at most 4194304":         {Pids: &pids},
+	} {
+		name, words, _ := strings.Cut(field, ", ")
+		spec.Image = "img"
+		var e *sandbox.Error
+		if _, err := (sandbox.Policy{}).Apply(spec); !asError(err, &e) || e.Kind != sandbox.KindRejected || e.Field != name || !strings.Contains(e.Text, words) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestEnvironmentsThatNoProcessCanHaveAreRefused holds the bounds of one
+// variable and of all, to the byte: past them nothing could be started.
+func TestEnvironmentsThatNoProcessCanHaveAreRefused(t *testing.T) {
+	value := func(n int) sandbox.Secret { return sandbox.NewSecret(strings.Repeat("v", n)) }
+	many := func(n int) map[string]sandbox.Secret {
+		env := map[string]sandbox.Secret{}
+		for i := range n {
+			env[fmt.Sprintf("K%02d", i)] = value(64<<10 - 5) // 64 KiB each with name, = and NUL
+		}
+		return env
+	}
+	for name, row := range map[string]struct {
+		env map[string]sandbox.Secret
+		ok  bool
+	}{
+		"one, the most":        {map[string]sandbox.Secret{"KEY": value(128<<10 - 5)}, true},
+		"one, a byte more":     {map[string]sandbox.Secret{"KEY": value(128<<10 - 4)}, false},
+		"all, the most":        {many(16), true},
+		"all, a variable more": {many(17), false},
+	} {
+		_, err := sandbox.Policy{}.Apply(sandbox.Spec{Image: "img", Env: row.env})
+		var e *sandbox.Error
+		if row.ok != (err == nil) || !row.ok && (!asError(err, &e) || e.Kind != sandbox.KindInvalid || e.Field != "env" || strings.Contains(e.Text, "vvv")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -60,8 +60,7 @@ func (o *ours) create(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	session, _ := made["session"].(map[string]any)
-	id, _ := session["session_id"].(string)
+	id, _ := made["session_id"].(string)
 	return id, nil
 }
 

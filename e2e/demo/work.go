@@ -31,22 +31,19 @@ func (d *demo) lookAround(ctx context.Context) error {
 }
 
 func (d *demo) makeSession(ctx context.Context) error {
-	var result struct {
-		Session struct {
-			SessionID string  `json:"session_id"`
-			Image     string  `json:"image"`
-			Network   string  `json:"network"`
-			CPU       float64 `json:"cpu"`
-			MemoryMB  int     `json:"memory_mb"`
-			Pids      int     `json:"pids"`
-			ExpiresAt string  `json:"expires_at"`
-		} `json:"session"`
+	var made struct {
+		SessionID string  `json:"session_id"`
+		Image     string  `json:"image"`
+		Network   string  `json:"network"`
+		CPU       float64 `json:"cpu"`
+		MemoryMB  int     `json:"memory_mb"`
+		Pids      int     `json:"pids"`
+		ExpiresAt string  `json:"expires_at"`
 	}
 	d.did(`session_create {"labels": {"purpose": "demo"}}`)
-	if _, err := d.ok(ctx, "session_create", map[string]any{"labels": map[string]string{"purpose": "demo"}}, &result); err != nil {
+	if _, err := d.ok(ctx, "session_create", map[string]any{"labels": map[string]string{"purpose": "demo"}}, &made); err != nil {
 		return err
 	}
-	made := result.Session
 	d.session = made.SessionID
 	d.got("%s\nimage %s, network %s, %g CPU, %d MiB, %d processes, ends at %s when idle", made.SessionID, made.Image, made.Network, made.CPU, made.MemoryMB, made.Pids, made.ExpiresAt)
 	if made.Network != "none" {
