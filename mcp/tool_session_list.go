@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 
 	"caisson/sandbox"
 )
@@ -25,18 +26,31 @@ func (s *Server) sessionListTool() tool {
 }
 
 func (s *Server) sessionList(ctx context.Context, c *call, in *sessionListInput) (*reply, error) {
-	infos := s.manager.List(ctx, c.owner)
+	infos, err := s.manager.List(ctx, c.owner)
 	if in.session != nil {
 		c.session = *in.session
-		info, err := s.manager.Session(c.owner, *in.session)
-		if err != nil {
+		if infos, err = s.pick(c, infos, *in.session); err != nil {
 			return nil, err
 		}
-		infos = []sandbox.Info{info}
+	}
+	if err != nil && len(infos) == 0 {
+		return nil, err // an empty list would say that all is well
 	}
 	result := sessionListResult{Sessions: make([]sessionView, len(infos))}
 	for i, info := range infos {
 		result.Sessions[i] = viewOf(info)
 	}
 	return jsonReply(result, "%d sessions", len(infos))
+}
+
+// pick is the one session, with what the listing has noted on it.
+func (s *Server) pick(c *call, infos []sandbox.Info, id string) ([]sandbox.Info, error) {
+	if i := slices.IndexFunc(infos, func(info sandbox.Info) bool { return info.ID == id }); i >= 0 {
+		return infos[i : i+1], nil
+	}
+	info, err := s.manager.Session(c.owner, id)
+	if err != nil {
+		return nil, err
+	}
+	return []sandbox.Info{info}, nil
 }

@@ -33,13 +33,6 @@ const (
 	mostPids  = 1 << 22 // the kernel's own limit
 )
 
-// The largest caps that mean anything: above them no engine has more to give.
-const (
-	mostCPU      = 1 << 20
-	mostMemoryMB = 1 << 30
-	mostPids     = 1 << 22
-)
-
 // The kernel's bounds on an environment, without which a container or a command
 // could be made and then not be started: one name=value with its NUL (the
 // kernel's MAX_ARG_STRLEN), and a share of what all arguments may take together.

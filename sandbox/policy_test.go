@@ -112,23 +112,6 @@ func TestSES14_CFG07_API10_SecretPrintsAsRedacted(t *testing.T) {
 	}
 }
 
-// TestSES16_CapsAboveTheirMaximumNameIt tells a caller how far it may go.
-func TestSES16_CapsAboveTheirMaximumNameIt(t *testing.T) {
-	cpu, memory, pids := 1e9, int64(1<<40), int64(1<<40)
-	for field, spec := range map[string]sandbox.Spec{
-		"cpu, at most 1048576":          {CPU: &cpu},
-		"memory_mb, at most 1073741824": {MemoryMB: &memory},
-		"pids, at most 4194304":         {Pids: &pids},
-	} {
-		name, words, _ := strings.Cut(field, ", ")
-		spec.Image = "img"
-		var e *sandbox.Error
-		if _, err := (sandbox.Policy{}).Apply(spec); !asError(err, &e) || e.Kind != sandbox.KindRejected || e.Field != name || !strings.Contains(e.Text, words) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-}
-
 // TestEnvironmentsThatNoProcessCanHaveAreRefused holds the bounds of one
 // variable and of all, to the byte: past them nothing could be started.
 func TestEnvironmentsThatNoProcessCanHaveAreRefused(t *testing.T) {
