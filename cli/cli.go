@@ -70,9 +70,10 @@ func Run(ctx context.Context, p Process) int {
 // MCP clients start it, unless somebody sits at a terminal: then it helps.
 func (p Process) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "caisson",
-		Short:         "Hardened containers for LLM agents, on a remote Docker engine",
-		Long:          "Caisson is an MCP server that gives LLM agents hardened containers on a remote Docker engine.\nIt is set up by environment variables; caisson config lists them with what is in force.",
+		Use:   "caisson",
+		Short: "Hardened containers for LLM agents, on a remote Docker engine",
+		Long: "Caisson is an MCP server that gives LLM agents hardened containers on a remote Docker engine.\nIt is set up by environment variables; caisson config lists them with what is in force.\n\n" +
+			"Without a command it serves MCP over stdio, like caisson serve, unless its standard input is a terminal: then it shows this.",
 		Args:          usageArgs(cobra.NoArgs),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -81,7 +82,7 @@ func (p Process) root() *cobra.Command {
 			if settings.IsTerminal(p.Stdin) {
 				return cmd.Help()
 			}
-			return p.serve(cmd.Context(), p.Environ)
+			return p.serve(cmd.Context(), p.Environ, false)
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

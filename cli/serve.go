@@ -37,7 +37,7 @@ func (p Process) serveCommand() *cobra.Command {
 					environ = append(environ[:len(environ):len(environ)], settings.MCPPrefix+setting)
 				}
 			}
-			return p.serve(cmd.Context(), environ)
+			return p.serve(cmd.Context(), environ, cmd.Flags().Changed("addr"))
 		},
 	}
 	cmd.Flags().StringVar(&transport, "transport", "", "stdio or http, over SANDBOX_MCP_TRANSPORT")
@@ -59,8 +59,9 @@ type serving struct {
 //
 // Wrong settings end an http server before it listens. A stdio server starts
 // with them and gives them as the answer to every call: a client shows its user
-// a failed tool, and rarely a failed start.
-func (p Process) serve(ctx context.Context, environ []string) error {
+// a failed tool, and rarely a failed start. addrGiven says that the command line
+// names an address, which only http listens on.
+func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) error {
 	s, err := settings.Load(environ)
 	var faults settings.Faults
 	if err != nil && !errors.As(err, &faults) {
@@ -73,6 +74,9 @@ func (p Process) serve(ctx context.Context, environ []string) error {
 	log := settings.NewLogger(out, s.MCP)
 	for _, warning := range s.Warnings {
 		log.Warn(warning)
+	}
+	if addrGiven && s.MCP.Transport == "stdio" {
+		log.Warn("--addr is ignored: stdio listens nowhere; --transport http does")
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"caisson/sandbox"
@@ -57,6 +59,18 @@ func (in *command) check() error {
 		return sandbox.Invalid("shell", "shell goes with command: argv is run without one")
 	}
 	return nil
+}
+
+// asSent makes an error name the argument that the client has sent: what runs
+// is always a list of words, of which a command line is one.
+func (in *command) asSent(err error) error {
+	var e *sandbox.Error
+	if in.command == nil || !errors.As(err, &e) || e.Field != "argv" {
+		return err
+	}
+	renamed := *e
+	renamed.Field, renamed.Text = "command", strings.Replace(e.Text, "word 2 of the command", "the command", 1)
+	return &renamed
 }
 
 func (in *command) words(hasBash bool) ([]string, error) {

@@ -108,7 +108,7 @@ func newReference() string {
 func (f *failure) meta() *mcpgo.Meta {
 	fields := map[string]any{"code": f.code, "retriable": f.retriable}
 	if f.field != "" {
-		fields["field"] = f.field
+		fields["field"] = escape(shorten(f.field)) // an unknown argument's name is its sender's, of any length
 	}
 	if f.retryAfter > 0 {
 		fields["retry_after_ms"] = f.retryAfter.Milliseconds()

@@ -76,6 +76,11 @@ func visible(name string) string {
 
 // show quotes a name that a client sent, cut short, for messages.
 func show(name string) string {
+	return `"` + escape(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(shorten(name))) + `"`
+}
+
+// shorten cuts a name that a client sent to at most 64 bytes and a mark.
+func shorten(name string) string {
 	const most = 64
 	if len(name) > most {
 		cut := most
@@ -84,5 +89,5 @@ func show(name string) string {
 		}
 		name = name[:cut] + "…"
 	}
-	return `"` + escape(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(name)) + `"`
+	return name
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -21,7 +22,7 @@ func readOutputs(ctx context.Context, session sandbox.Session, paths []string) (
 		file, err := session.ReadFile(ctx, sandbox.FileRead{Path: path, Limit: left})
 		switch {
 		case err != nil:
-			missing = append(missing, show(path)+": "+outputFault(err))
+			missing = append(missing, show(path)+": "+outputFault(path, err))
 		case !file.EOF && !file.Dir, int64(len(file.Content)) > left:
 			missing = append(missing, fmt.Sprintf("%s: too large (%d bytes), outputs are at most %d MiB together", show(path), file.Size, sandbox.FilePieceLimit>>20))
 		default:
@@ -32,12 +33,17 @@ func readOutputs(ctx context.Context, session sandbox.Session, paths []string) (
 	if missing == nil {
 		return all, nil
 	}
-	return all, []sandbox.Note{{Code: "outputs_missing", Text: "not returned: " + strings.Join(missing, "; ")}}
+	return all, []sandbox.Note{{Code: "outputs_missing", Text: "outputs that are not returned: " + strings.Join(missing, "; ")}}
 }
 
-func outputFault(err error) string {
-	row := codes[sandbox.KindOf(err)]
-	return row.text
+// outputFault says why a file was not returned. What is wrong with a path is
+// told in the words of whoever found it.
+func outputFault(path string, err error) string {
+	var e *sandbox.Error
+	if errors.As(err, &e) && e.Kind == sandbox.KindInvalid && e.Text != "" {
+		return strings.TrimPrefix(e.Text, fmt.Sprintf("%q: ", path))
+	}
+	return codes[sandbox.KindOf(err)].text
 }
 
 func outputOfFile(path string, file sandbox.FileContent) outputFile {

@@ -86,7 +86,8 @@ func (s *Server) start(ctx context.Context, c *call, t target, in *command, stdi
 		return nil, err
 	}
 	spec.StdinOpen = stdinOpen
-	return s.manager.StartExec(ctx, c.owner, t.id, spec)
+	e, err := s.manager.StartExec(ctx, c.owner, t.id, spec)
+	return e, in.asSent(err)
 }
 
 // abandon stops a command whose caller went away before it had an answer:

@@ -43,7 +43,7 @@ func (s *Server) execInputTool() tool {
 	return define[execInputInput, execInputResult](about{
 		name: "exec_input", title: "Write to a command",
 		description: "Writes to the standard input of a running command that exec started with stdin_open, or closes it. " +
-			"Answers within 10 s with how much the command has taken; what it prints in answer is read with exec_output.",
+			"Answers within 10 s with how much was passed on, which the command need not have read yet; what it prints in answer is read with exec_output.",
 		destructive: true, openWorld: true,
 	}, (*execInputInput).fields, s.execInput)
 }

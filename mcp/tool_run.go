@@ -110,7 +110,7 @@ func (s *Server) runIn(ctx context.Context, c *call, info sandbox.Info, in *runI
 	cut := c.cutTimeout(&spec)
 	e, err := s.manager.StartExec(ctx, c.owner, info.ID, spec)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, in.asSent(err)
 	}
 	c.progress.say(describeExec(e))
 	limit, _ := c.waitLimit(24 * time.Hour) // it ends with its timeout

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"strconv"
@@ -151,6 +153,9 @@ func fileWrites(inputs []fileInput) ([]sandbox.FileWrite, error) {
 			if err != nil || bits > 0o777 {
 				return nil, sandbox.Invalid("mode", "mode takes permissions in octal from 0000 to 0777, not %s", show(*in.mode))
 			}
+			if bits&0o400 == 0 {
+				return nil, sandbox.Invalid("mode", "mode must let the owner read, such as 0600, not %s: an upload is verified by reading it", show(*in.mode))
+			}
 			mode := fs.FileMode(bits)
 			files[i].Mode = &mode
 		}
@@ -162,13 +167,34 @@ func fileWrites(inputs []fileInput) ([]sandbox.FileWrite, error) {
 // tar: compressed data is expanded here, within a limit.
 func (s *Server) extract(ctx context.Context, session sandbox.Session, archive sandbox.FileWrite) ([]sandbox.FileWritten, error) {
 	if !bytes.HasPrefix(archive.Content, []byte{0x1f, 0x8b}) {
+		if !isTar(bytes.NewReader(archive.Content)) {
+			return nil, noArchive()
+		}
 		return session.WriteArchive(ctx, archive.Path, bytes.NewReader(archive.Content))
 	}
 	expanded, err := gzip.NewReader(bytes.NewReader(archive.Content))
 	if err != nil {
 		return nil, sandbox.Invalid("content", "content is not a whole tar.gz")
 	}
+	if head, err := gzip.NewReader(bytes.NewReader(archive.Content)); err != nil || !isTar(head) {
+		return nil, noArchive()
+	}
 	return session.WriteArchive(ctx, archive.Path, &limitedReader{expanded, s.maxExpanded, s.maxExpanded})
+}
+
+func noArchive() error {
+	return sandbox.Invalid("content", "content is no tar or tar.gz archive (a zip or another compression is not taken)")
+}
+
+// isTar says whether what r reads begins as a tar does: with a header, or with
+// the zeroes that end an empty one.
+func isTar(r io.Reader) bool {
+	head := make([]byte, 512)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return false
+	}
+	_, err := tar.NewReader(bytes.NewReader(head)).Next()
+	return !errors.Is(err, tar.ErrHeader)
 }
 
 // limitedReader fails past its limit, where io.LimitReader would pretend that
