@@ -10,6 +10,7 @@
 // its work and gives back a reply: one struct for programs, which is also where
 // its output schema comes from, and one text for models. errors.go turns what
 // failed into an error result; nothing is ever returned to mcp-go as a Go error.
+// Resources have no error results: resource_code.go gives theirs a protocol code.
 //
 // # Adding a tool
 //

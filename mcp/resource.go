@@ -41,7 +41,7 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 		code := "ok"
 		if err != nil {
 			f := failureOf(err, s.log)
-			contents, err, code = nil, errors.New(escape(f.Error())), f.code
+			contents, err, code = nil, errors.New(codedSentence(ctx, sandbox.KindOf(err), escape(f.Error()))), f.code
 		}
 		s.log.Info("resource read", "session", shortHandle(c.session), "took", time.Since(started), "code", code)
 	}()

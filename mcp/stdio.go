@@ -90,7 +90,10 @@ func (f *stdioFilter) Write(p []byte) (int, error) {
 	if f.dropped(p) {
 		return len(p), nil
 	}
-	return f.out.Write(p)
+	if _, err := f.out.Write(recode(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func (f *stdioFilter) dropped(message []byte) bool {

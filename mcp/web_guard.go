@@ -42,7 +42,7 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 		// Proxies that hold a stream back in their buffer would hold progress
 		// back with it (MT-07).
 		rw.Header().Set("X-Accel-Buffering", "no")
-		next.ServeHTTP(rw, r.WithContext(withTransport(r.Context(), t)))
+		next.ServeHTTP(recoder{rw}, r.WithContext(withTransport(r.Context(), t)))
 	})
 }
 
