@@ -54,7 +54,7 @@ func TestBugMS03_UnknownArgumentsAreNamed(t *testing.T) {
 		{`{"command":"true","sessionId":"x"}`, "sessionId", "session_id"},
 		{`{"Command":"true"}`, "Command", "command"},
 		{`{"cmd":"true"}`, "cmd", "command"},
-		{`{"command":"true","` + strings.Repeat("y", 500) + `":1}`, strings.Repeat("y", 500), ""},
+		{`{"command":"true","` + strings.Repeat("y", 500) + `":1}`, strings.Repeat("y", 64) + "…", ""},
 	} {
 		got := c.raw("exec", test.arguments)
 		if got.code != "invalid_argument" || got.field() != test.field || !strings.Contains(got.text, "did you mean "+test.meant) {

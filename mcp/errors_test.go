@@ -119,12 +119,11 @@ func TestDeadEngineIsSaidPerCall(t *testing.T) {
 	for _, op := range []string{sandboxtest.OpCreate, sandboxtest.OpWorkspaces, sandboxtest.OpList} {
 		r.fake.Fail(op, down)
 	}
-	for tool, a := range map[string]args{"exec": {"command": "true"}, "session_create": nil, "run": {"command": "true"}, "list_files": nil, "workspace_list": nil} {
+	for tool, a := range map[string]args{"exec": {"command": "true"}, "session_create": nil, "run": {"command": "true"}, "list_files": nil, "workspace_list": nil, "session_list": nil} {
 		if got := c.want("engine_unavailable", tool, a); got.raw.Meta.AdditionalFields["retriable"] != true || !strings.Contains(got.text, "connection refused") {
 			t.Errorf("%s: %s", tool, got.text)
 		}
 	}
-	c.ok("session_list", nil)
 	for _, op := range []string{sandboxtest.OpCreate, sandboxtest.OpWorkspaces, sandboxtest.OpList} {
 		r.fake.Fail(op, nil)
 	}

@@ -73,13 +73,32 @@ func newWeb(s *Server) *web {
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(w.s.bodyTime)) // not supported: then there is none
-		if r.Method != http.MethodPost {
-			rw.Header().Set("Connection", "close")
-			writeRPCError(rw, http.StatusBadRequest, nil, mcpgo.INVALID_REQUEST, "a "+show(r.Method)+" request has no body here")
+		if r.Method != http.MethodPost && !w.dropBody(rw, r) {
 			return
 		}
 	}
 	w.mux.ServeHTTP(rw, r)
+}
+
+// maxUnread is how large a body may be that nothing here reads.
+const maxUnread = 64 << 10
+
+// dropBody takes in the body of a request that needs none, before the request
+// is served: the time for it must be over before a stream begins.
+func (w *web) dropBody(rw http.ResponseWriter, r *http.Request) bool {
+	n, err := io.Copy(io.Discard, io.LimitReader(r.Body, maxUnread+1))
+	if err != nil || n > maxUnread {
+		rw.Header().Set("Connection", "close")
+		status, text := http.StatusRequestTimeout, "the request body did not arrive in time"
+		if err == nil {
+			status, text = http.StatusRequestEntityTooLarge, "such a request needs no body"
+		}
+		writeRPCError(rw, status, nil, mcpgo.INVALID_REQUEST, text)
+		return false
+	}
+	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{})
+	r.Body = http.NoBody
+	return true
 }
 
 // close disconnects the clients and ends mcp-go's sweeper.

@@ -30,10 +30,10 @@ func TestBugMT07_BodiesThatDoNotArriveAreAnswered(t *testing.T) {
 		{"POST /mcp HTTP/1.1\r\nContent-Encoding: x\r\nContent-Type: text/plain", http.StatusUnsupportedMediaType},
 		{"POST /nowhere", http.StatusNotFound},
 		{"POST /healthz", http.StatusMethodNotAllowed},
-		{"GET /healthz", http.StatusBadRequest},
-		{"GET /sse", http.StatusBadRequest},
-		{"GET /mcp HTTP/1.1\r\nMcp-Session-Id: " + session, http.StatusBadRequest},
-		{"DELETE /mcp HTTP/1.1\r\nMcp-Session-Id: " + session, http.StatusBadRequest},
+		{"GET /healthz", http.StatusRequestTimeout},
+		{"GET /sse", http.StatusRequestTimeout},
+		{"GET /mcp HTTP/1.1\r\nMcp-Session-Id: " + session, http.StatusRequestTimeout},
+		{"DELETE /mcp HTTP/1.1\r\nMcp-Session-Id: " + session, http.StatusRequestTimeout},
 	} {
 		for _, length := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
 			status, closed := half(t, web.Listener.Addr().String(), row.head, length)
