@@ -106,9 +106,9 @@ func TestBugSZ01_WaitForStopsLookingWhenTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestMS06_WrongPatternsAreShownAsTheyWereSent names what is wrong with a
+// TestWrongPatternsAreShownAsTheyWereSent names what is wrong with a
 // pattern without what is put before it.
-func TestMS06_WrongPatternsAreShownAsTheyWereSent(t *testing.T) {
+func TestWrongPatternsAreShownAsTheyWereSent(t *testing.T) {
 	c := newRig(t).dial("inprocess", legacy)
 	for _, pattern := range []string{"(", "a)", "(?=x)", "[", "x{2000}", `\p{No}x**`} {
 		got := c.want("invalid_argument", "exec", args{"command": "true", "wait_for": pattern})

@@ -43,7 +43,7 @@ func (p *Provider) checkContract(ctx context.Context, s *Session) error {
 	missing, whole := strings.CutSuffix(out.String(), "checked\n")
 	switch lines := strings.Split(strings.TrimSpace(missing), "\n"); {
 	case !whole:
-		return imageUnusable("the image's /bin/sh cannot run the check of the image")
+		return s.idleFailure(ctx, imageUnusable("the image's /bin/sh cannot run the check of the image"))
 	case lines[0] != "":
 		return imageUnusable("the image lacks " + strings.Join(lines, ", ")).Because(missingFromImage(lines))
 	}
