@@ -117,6 +117,9 @@ func (e *Exec) afterKill(r StopReport, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.noteHeld(r)
+	if r.Found && !r.Held && e.streamEnd == nil {
+		e.note(Note{"count_may_miss_output", "the output had not ended 4 s after the stop: the byte counts may miss some of it"})
+	}
 	switch {
 	case r.Found && r.Status != nil && *r.Status == killedStatus:
 		e.finish(StatusKilled, r.Status, "")

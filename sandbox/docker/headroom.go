@@ -35,7 +35,11 @@ func (s *Session) stopWithHeadroom(ctx context.Context, id string, sig sandbox.S
 		if capErr := s.capPids(ctx, pids+room); capErr != nil {
 			return report, errors.Join(err, capErr)
 		}
-		if report, err = s.stopOnce(ctx, id, sig); !errors.Is(err, errNoRoom) {
+		report, err = s.stopOnce(ctx, id, sig)
+		if err != nil && ctx.Err() != nil {
+			return report, errors.Join(errNoRoom, err) // the stop's time went by without room for it
+		}
+		if !errors.Is(err, errNoRoom) {
 			return report, err
 		}
 	}
