@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,7 +33,6 @@ func times(t testing.TB, variable string, usual int) int {
 // soak is commands of ten kinds, many at a time.
 type soak struct {
 	conn
-	run      atomic.Int64
 	sessions [4]string
 }
 

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -77,5 +78,5 @@ func half(t *testing.T, addr, head, body string) (status int, closed bool) {
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	_, err = reader.ReadByte()
-	return response.StatusCode, err == io.EOF
+	return response.StatusCode, errors.Is(err, io.EOF)
 }
