@@ -43,7 +43,7 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 			f := failureOf(err, s.log)
 			contents, err, code = nil, errors.New(codedSentence(ctx, sandbox.KindOf(err), escape(f.Error()))), f.code
 		}
-		s.log.Info("resource read", "session", shortHandle(c.session), "took", time.Since(started), "code", code)
+		s.log.Info("resource read", "session", sandbox.ShortID(c.session), "took", time.Since(started), "code", code)
 	}()
 	if s.setup != nil {
 		return nil, setupFailure(s.setup)

@@ -141,7 +141,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 			code, _ = result.Meta.AdditionalFields["code"].(string)
 		}
 		s.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
-			slog.String("tool", t.name), slog.String("session", shortHandle(c.session)),
+			slog.String("tool", t.name), slog.String("session", sandbox.ShortID(c.session)),
 			slog.Duration("took", time.Since(started)), slog.String("code", code))
 		return result, nil
 	}
@@ -176,11 +176,4 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		return nil, err
 	}
 	return r.result(), nil
-}
-
-// shortHandle is as much of a handle as a log may show: enough to find it, not
-// enough to use it.
-func shortHandle(id string) string {
-	const most = 12
-	return id[:min(len(id), most)]
 }

@@ -95,7 +95,7 @@ func (s *Server) start(ctx context.Context, c *call, t target, in *command, stdi
 // does not heed the caller's end.
 func (s *Server) abandon(ctx context.Context, e *sandbox.Exec) error {
 	if _, err := e.Kill(sandbox.SignalKill); err != nil {
-		s.log.Warn("command of a cancelled call not stopped", "exec", shortHandle(e.ID()), "error", err)
+		s.log.Warn("command of a cancelled call not stopped", "exec", sandbox.ShortID(e.ID()), "error", err)
 	}
 	return cancelled(ctx)
 }

@@ -152,7 +152,7 @@ func (s *Server) discard(ctx context.Context, owner sandbox.Owner, id string) bo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyWait)
 	defer cancel()
 	if _, _, err := s.manager.Destroy(ctx, owner, id); err != nil {
-		s.log.Warn("session not destroyed in time", "session", shortHandle(id), "error", err)
+		s.log.Warn("session not destroyed in time", "session", sandbox.ShortID(id), "error", err)
 		return false
 	}
 	return true

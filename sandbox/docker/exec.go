@@ -176,6 +176,6 @@ func (s *Session) stopUnseen(ctx context.Context, id string) {
 		_, err = s.stopWithHeadroom(ctx, id, sandbox.SignalKill)
 	}
 	if err != nil {
-		s.p.log.Warn("a command whose start failed may run on", "session", s.info.ID, "error", err)
+		s.p.log.Warn("a command whose start failed may run on", "session", sandbox.ShortID(s.info.ID), "error", err)
 	}
 }

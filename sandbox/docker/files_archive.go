@@ -76,7 +76,7 @@ func (a archiveTools) thaw(ctx context.Context, op string) error {
 	defer cancel()
 	err := a.s.p.api.ContainerUnpause(ctx, a.s.containerID)
 	if err != nil && !errdefs.IsNotFound(err) {
-		a.s.p.log.Error("session stays paused", "session", a.s.info.ID, "error", err)
+		a.s.p.log.Error("session stays paused", "session", sandbox.ShortID(a.s.info.ID), "error", err)
 		return a.s.failed(op, err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func (s *Session) stopWithHeadroom(ctx context.Context, id string, sig sandbox.S
 		ctx, cancel := cleanup(ctx)
 		defer cancel()
 		if err := s.capPids(ctx, pids); err != nil && !errdefs.IsNotFound(err) {
-			s.p.log.Error("a raised cap of processes could not be put back", "session", s.info.ID, "error", err)
+			s.p.log.Error("a raised cap of processes could not be put back", "session", sandbox.ShortID(s.info.ID), "error", err)
 			s.note(sandbox.Note{Code: "pids_cap_raised", Text: "the cap of processes was raised to stop a command, and could not be put back"})
 		}
 	}()
@@ -56,7 +56,7 @@ func (s *Session) capPids(ctx context.Context, pids int64) error {
 func (s *Session) endForStop(ctx context.Context, cause error) (sandbox.StopReport, error) {
 	ctx, cancel := cleanup(ctx)
 	defer cancel()
-	s.p.log.Error("a command can only be stopped with its session", "session", s.info.ID, "error", cause)
+	s.p.log.Error("a command can only be stopped with its session", "session", sandbox.ShortID(s.info.ID), "error", cause)
 	if err := s.p.remove(ctx, s.containerID); err != nil {
 		return sandbox.StopReport{}, killFailed("the session has no room for the stop's own process, and could not be ended").Because(errors.Join(cause, err))
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"caisson/sandbox"
 )
 
 // oomLimit bounds the look for an out-of-memory kill.
@@ -28,7 +30,7 @@ func (s *Session) outOfMemory(ctx context.Context) *bool {
 	defer cancel()
 	var out, discarded bytes.Buffer
 	if _, err := s.pipe(ctx, append([]string{"/bin/sh", "-c", oomScript, "sh"}, oomCounters...), nil, &out, &discarded); err != nil {
-		s.p.log.Debug("no count of out-of-memory kills", "session", s.info.ID, "error", err)
+		s.p.log.Debug("no count of out-of-memory kills", "session", sandbox.ShortID(s.info.ID), "error", err)
 		return nil
 	}
 	count, ok := parseOOM(out.String())

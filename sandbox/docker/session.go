@@ -96,7 +96,7 @@ func (s *Session) revive(ctx context.Context) error {
 	s.info.State, s.oomSeen = sandbox.StateRunning, 0
 	s.mu.Unlock()
 	s.note(sandbox.Note{Code: "restarted", Text: "the session's container was found stopped and was started again: its files are there, the processes that ran in it are not"})
-	s.p.log.Info("session's container started again", "session", s.info.ID)
+	s.p.log.Info("session's container started again", "session", sandbox.ShortID(s.info.ID))
 	return nil
 }
 

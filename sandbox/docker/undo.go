@@ -34,7 +34,7 @@ func (c *creation) undo(ctx context.Context, failure error) error {
 	if err == nil {
 		return failure
 	}
-	c.p.log.Error("a failed create may have left something behind", "session", c.id, "error", err)
+	c.p.log.Error("a failed create may have left something behind", "session", sandbox.ShortID(c.id), "error", err)
 	return sandbox.Errorf("create session", sandbox.KindUnknownOutcome, "the create failed, and what it made could not be removed: %s", textOf(failure)).
 		Because(errors.Join(failure, err))
 }
