@@ -135,12 +135,15 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 // outlive returns a context that ends late after ctx does, and is bounded.
 func outlive(ctx context.Context, limit, late time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	var timer *time.Timer
-	stop := context.AfterFunc(ctx, func() { timer = time.AfterFunc(late, cancel) })
-	return longer, func() {
-		if !stop() && timer != nil {
-			timer.Stop()
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-longer.Done(): // the returned function was called, and ends this goroutine
+		case <-time.After(late):
+			cancel()
 		}
+	})
+	return longer, func() {
+		stop()
 		cancel()
 	}
 }

@@ -49,7 +49,9 @@ spawn() {
     shift
   done
   shift
-  setsid -- env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+  # A job that a script puts behind itself ignores signals, and every container
+  # would inherit that.
+  setsid -- env --default-signal -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     nsenter --net="$ENGINE_NETNS_PATH" -- "${enter[@]}" \
     bash "$REPO/scripts/lib/inside.sh" "$(cgroup_main)/engine" "$ENGINE_RUN" "$@" \
     </dev/null >>"$ENGINE_LOG" 2>&1 9>&- &
