@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func perform(m *testing.M) int {
 	file := os.Getenv("CAISSON_TEST_ENGINE")
 	if file == "" {
-		return m.Run() // every test says that it is skipped
+		return m.Run() // every test says what it needs
 	}
 	s, err := newStage(file)
 	if err != nil {
@@ -158,10 +158,10 @@ func (s *stage) processes() error {
 func onStage(t testing.TB) *stage {
 	t.Helper()
 	if the == nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("CAISSON_TEST_ENGINE is not set: nothing would be tested")
+		if testing.Short() {
+			t.Skip("needs an engine, and the run is a short one")
 		}
-		t.Skip("CAISSON_TEST_ENGINE is not set; make test sets it")
+		t.Fatal("needs an engine: run make test, or set CAISSON_TEST_ENGINE")
 	}
 	return the
 }
