@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -137,15 +138,37 @@ func setupError(faults settings.Faults) error {
 		faultHead(faults), faults)
 }
 
-// untilSignal ends the context at the first SIGINT or SIGTERM. From then on they
-// have their default effect again, so that a second one ends the process at
-// once. A client that has gone breaks our pipes; without a handler for SIGPIPE
-// the first line written then would end the process before it had tidied up.
+// untilSignal ends the context at the first SIGINT or SIGTERM; a second one has its
+// default effect and ends the process at once, however soon after the first it comes.
+// A client that has gone breaks our pipes; without a handler for SIGPIPE the first line
+// written then would end the process before it had tidied up.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for first := true; ; first = false {
+			select {
+			case <-over:
+				return
+			case s := <-signals:
+				cancel()
+				if !first {
+					signal.Reset(s)
+					_ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) // it can only end us
+				}
+			}
+		}
+	})
+	return ctx, sync.OnceFunc(func() {
+		signal.Stop(signals)
+		close(over)
+		watch.Wait()
+		cancel()
+	})
 }
 
 // serveStdio serves the one client that started us, until it closes our

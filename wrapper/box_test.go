@@ -32,7 +32,24 @@ func TestMain(m *testing.M) {
 		leaveMainThread()
 		return
 	}
+	keepDescriptors()
 	os.Exit(m.Run())
+}
+
+// keepDescriptors keeps what this process was given by its parent, beyond the standard
+// three, from the boxes: an engine gives a command nothing else, and a shell that finds
+// a number taken behaves differently.
+func keepDescriptors() {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }
 
 // boxInit is what the engine's init is to a session: it reaps. It ends with its stdin.

@@ -5,6 +5,9 @@
 # Before the command is there it ends with 125 when a fork fails, else with 124.
 tai_k=125
 trap 'exit $tai_k' EXIT
+# See run.sh: mksh forgets the first it saves.
+exec 4</dev/null
+exec 4<&-
 # The holder keeps the group's id taken until the wrapper's end of the fifo is gone. It
 # is forked twice, so that it is no child of the command, which may wait for all it
 # has; deaf to polite signals, so that "kill 0" spares it; and lets go of the output

@@ -7,6 +7,9 @@
 # builtin changes it for a moment; 2 is /dev/null, so that no shell prints "Killed" into
 # the output.
 # shellcheck shell=sh disable=SC2034,SC2086,SC2154,SC3045
+# mksh forgets a descriptor that it saved as 10, and then never closes it: let that be
+# of /dev/null, before it could be the output.
+exec 3</dev/null
 exec 3>&1 8>&2 >/dev/null 2>&1
 trap : HUP INT QUIT TERM USR1 USR2 ALRM PIPE
 tai_f=/tmp/tai-exec.$tai_id
