@@ -58,6 +58,7 @@ var codes = [...]struct {
 	sandbox.KindWorkspaceNotFound: {"workspace_not_found", false, "no such workspace"},
 	sandbox.KindFirewall:          {"egress_firewall_not_in_force", false, "the egress firewall is not in force"},
 	sandbox.KindUnavailable:       {"engine_unavailable", true, "the engine cannot be reached"},
+	sandbox.KindFenced:            {"engine_unavailable", false, "another server has taken this one's place"},
 	sandbox.KindUnknownOutcome:    {"unknown_outcome", false, "the engine did not answer in time: whether it was done is not known"},
 	sandbox.KindNotSupported:      {"not_supported", false, "this server cannot do that"},
 	sandbox.KindCancelled:         {"cancelled", false, "the call was cancelled"},

@@ -41,6 +41,7 @@ const (
 	KindWorkspaceNotFound             // no such workspace for this owner
 	KindFirewall                      // the egress firewall is not in force
 	KindUnavailable                   // the engine cannot be reached or fails
+	KindFenced                        // another server has taken this instance's lease
 	KindUnknownOutcome                // the engine was asked and the answer never came
 	KindNotSupported                  // this provider cannot do that at all
 	KindCancelled                     // the caller went away
@@ -52,7 +53,7 @@ var kindNames = [kindEnd]string{
 	"exec not found", "stdin closed", "kill failed", "file not found", "is a directory", "not a directory",
 	"permission denied", "path escapes workspace", "too large", "no space", "image not found", "image pulling",
 	"image pull failed", "image unusable", "workspace in use", "workspace not found", "egress firewall not in force",
-	"engine unavailable", "unknown outcome", "not supported", "cancelled",
+	"engine unavailable", "fenced", "unknown outcome", "not supported", "cancelled",
 }
 
 func (k Kind) String() string {

@@ -29,6 +29,20 @@ func ValidSessionID(id string) bool {
 	return ok && len(rest) == idLength && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
+// ExecBits are the random bits of an exec handle; ok is false for what has not the
+// form of one.
+func ExecBits(id string) (bits [16]byte, ok bool) {
+	rest, ok := strings.CutPrefix(id, execPrefix)
+	raw, err := idLetters.DecodeString(rest)
+	if !ok || err != nil || len(raw) != len(bits) || idLetters.EncodeToString(raw) != rest {
+		return bits, false
+	}
+	return [16]byte(raw), true
+}
+
+// ExecIDOf is the exec handle with these bits.
+func ExecIDOf(bits [16]byte) string { return execPrefix + idLetters.EncodeToString(bits[:]) }
+
 // ShortID is as much of a handle as a log may show: enough to find it, not
 // enough to use it.
 func ShortID(id string) string {

@@ -13,6 +13,8 @@ import (
 // *Error. A Provider keeps no list of sessions: the engine's labels are the
 // truth about which there are.
 type Provider interface {
+	Leaser
+
 	// Create makes a running session under the handle id, with a spec that
 	// Policy.Apply has resolved. On error nothing is left on the engine; where
 	// the engine's answer never came, what may have been made is removed, and
@@ -40,6 +42,12 @@ type Provider interface {
 	// there is none.
 	DeleteWorkspace(ctx context.Context, owner Owner, key string) error
 
+	// Prune removes what failed calls and dead servers have left beside sessions
+	// (helper containers, unnamed workspaces that no container holds), where it
+	// is older than age by the engine's clock and belongs to an instance that of
+	// approves. It returns what it removed, also with an error.
+	Prune(ctx context.Context, age time.Duration, of func(instance string) bool) (removed []string, err error)
+
 	// Ping tells whether the engine answers, within 5 s.
 	Ping(ctx context.Context) error
 
@@ -55,6 +63,14 @@ type Provider interface {
 type Session interface {
 	// Info returns what the session is. It asks nobody and never blocks.
 	Info() Info
+
+	// Spec returns what the session was made from, resolved. After a restart it
+	// is read from the engine: of the owner only Info().OwnerHash is known then.
+	Spec() Spec
+
+	// Orphans returns the commands that run in the session and were not started
+	// through this Provider: after a restart, those of the server before.
+	Orphans(ctx context.Context) ([]Orphan, error)
 
 	// Start runs a command. It returns once the engine has started it; the
 	// output goes to the spool as it arrives, whatever the pace of its reader.

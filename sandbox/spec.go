@@ -63,7 +63,11 @@ type Owner struct {
 // Hash is a short, stable name of the owner for labels and volume names, which
 // must not carry the name itself: 16 hex characters.
 func (o Owner) Hash() string {
-	sum := sha256.Sum256([]byte(o.Name))
+	name := o.Name
+	if o.Principal {
+		name = "principal\x00" + name // never the single user's, whatever its name
+	}
+	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
 }
 

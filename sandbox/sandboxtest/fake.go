@@ -20,9 +20,17 @@ import (
 //
 // All methods may be called concurrently.
 type Fake struct {
+	*engine
+	instance string
+}
+
+// engine is what all Fakes of one engine share.
+type engine struct {
 	log *slog.Logger
 
 	mu         sync.Mutex
+	leases     map[string]sandbox.Lease // by instance
+	skew       time.Duration            // of the engine's clock
 	sessions   map[string]*fakeSession
 	workspaces map[workspaceName]*fakeWorkspace
 	faults     map[string]error
@@ -39,13 +47,16 @@ type fakeWorkspace struct {
 	created time.Time
 }
 
-// NewFake makes an engine without sessions.
+// NewFake makes an engine without sessions, and the provider of the instance "test".
 func NewFake() *Fake {
-	return &Fake{
-		log: slog.New(slog.DiscardHandler), sessions: map[string]*fakeSession{},
+	return &Fake{instance: "test", engine: &engine{
+		log: slog.New(slog.DiscardHandler), sessions: map[string]*fakeSession{}, leases: map[string]sandbox.Lease{},
 		workspaces: map[workspaceName]*fakeWorkspace{}, faults: map[string]error{}, gates: map[string]chan struct{}{},
-	}
+	}}
 }
+
+// Server is the provider of another instance on the same engine.
+func (f *Fake) Server(instance string) *Fake { return &Fake{engine: f.engine, instance: instance} }
 
 // The operations that Fail and Hold know.
 const (
@@ -61,6 +72,7 @@ const (
 	OpRead       = "read"
 	OpReadDir    = "read directory"
 	OpStop       = "stop"
+	OpLease      = "lease" // all of sandbox.Leaser
 )
 
 // Fail makes an operation return err from now on, until it is called with nil.
@@ -120,7 +132,7 @@ func (f *Fake) Running() int {
 }
 
 // pass stands at the beginning of every operation.
-func (f *Fake) pass(ctx context.Context, op string) error {
+func (f *engine) pass(ctx context.Context, op string) error {
 	f.mu.Lock()
 	err, gate := f.faults[op], f.gates[op]
 	f.mu.Unlock()
@@ -155,14 +167,14 @@ func (f *Fake) Create(ctx context.Context, id string, spec sandbox.Spec, progres
 		}
 		files = f.workspaces[name].files
 	}
-	s := &fakeSession{fake: f, spec: spec, files: files, info: infoOf(id, spec)}
+	s := &fakeSession{fake: f.engine, spec: spec, files: files, info: infoOf(id, f.instance, spec)}
 	f.sessions[id] = s
 	return s, nil
 }
 
-func infoOf(id string, spec sandbox.Spec) sandbox.Info {
+func infoOf(id, instance string, spec sandbox.Spec) sandbox.Info {
 	info := sandbox.Info{
-		ID: id, OwnerHash: spec.Owner.Hash(), Image: spec.Image, ImageID: "sha256:" + fmt.Sprintf("%064d", len(spec.Image)),
+		ID: id, Instance: instance, OwnerHash: spec.Owner.Hash(), Image: spec.Image, ImageID: "sha256:" + fmt.Sprintf("%064d", len(spec.Image)),
 		Network: spec.Network, Durability: spec.Durability, WorkspaceKey: spec.WorkspaceKey, WorkspacePath: workspacePath,
 		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL, State: sandbox.StateRunning,
 	}
@@ -204,7 +216,7 @@ func (f *Fake) List(ctx context.Context) ([]sandbox.Info, error) {
 	defer f.mu.Unlock()
 	var all []sandbox.Info
 	for _, s := range f.sessions {
-		all = append(all, s.info)
+		all = append(all, s.Info())
 	}
 	return all, nil
 }
@@ -242,7 +254,7 @@ func (f *Fake) Workspaces(ctx context.Context, owner sandbox.Owner) ([]sandbox.W
 }
 
 // held says whether a session has the workspace; f.mu is held.
-func (f *Fake) held(name workspaceName) bool {
+func (f *engine) held(name workspaceName) bool {
 	for _, s := range f.sessions {
 		if s.spec.Durability == sandbox.Persistent && (workspaceName{s.spec.Owner, s.spec.WorkspaceKey}) == name {
 			return true

@@ -7,24 +7,67 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 
 	"caisson/sandbox"
 )
 
 // fakeSession is a session of a Fake.
 type fakeSession struct {
-	fake  *Fake
+	fake  *engine
 	spec  sandbox.Spec
 	info  sandbox.Info
 	files *fakeFiles
 
 	mu        sync.Mutex
 	gone      bool
+	orphans   []sandbox.Orphan
 	processes map[*process]struct{}
 }
 
 // Info implements sandbox.Session.
-func (s *fakeSession) Info() sandbox.Info { return s.info }
+func (s *fakeSession) Info() sandbox.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info
+}
+
+// Spec implements sandbox.Session.
+func (s *fakeSession) Spec() sandbox.Spec {
+	spec := s.spec
+	spec.Owner = sandbox.Owner{} // labels have only its hash
+	return spec
+}
+
+// Orphans implements sandbox.Session: what Abandon has left.
+func (s *fakeSession) Orphans(ctx context.Context) ([]sandbox.Orphan, error) {
+	if err := s.enter(ctx, OpList); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orphans, nil
+}
+
+// Abandon puts commands of a server that is gone into a session.
+func (f *Fake) Abandon(id string, orphans ...sandbox.Orphan) {
+	f.mu.Lock()
+	s := f.sessions[id]
+	f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orphans = orphans
+}
+
+// SetState makes the engine show a session in that state, made at that time.
+func (f *Fake) SetState(id string, state sandbox.State, created time.Time) {
+	f.mu.Lock()
+	s := f.sessions[id]
+	f.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info.State, s.info.CreatedAt = state, created
+}
 
 // enter stands at the beginning of every call into the session.
 func (s *fakeSession) enter(ctx context.Context, op string) error {
