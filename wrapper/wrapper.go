@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 )
 
 var (
@@ -30,7 +31,10 @@ var (
 )
 
 // shell is named by its path: a caller's PATH must not decide which one runs.
-const shell = "/bin/sh"
+const (
+	shell     = "/bin/sh"
+	shellName = "sh" // what it calls itself
+)
 
 // NewID returns the id of a command: 32 lower-case hex characters, 128 random bits (D7).
 func NewID() (string, error) {
@@ -43,8 +47,13 @@ func NewID() (string, error) {
 
 // Command is one command to run inside a session.
 type Command struct {
-	// ID comes from [NewID] and is used once.
+	// ID is 32 lower-case hex characters that nobody can guess, as [NewID] makes them,
+	// and is used once.
 	ID string
+	// Until is when the command's time is over, zero for never. The wrapper does nothing
+	// about it: it is kept, in whole seconds and rounded up, for who finds the command
+	// running without knowing of it ([ReadArgv]).
+	Until time.Time
 	// Argv is the command, taken literally (EXW-17). It must not be empty.
 	Argv []string
 	// Path is the PATH that the command gets. The wrapper runs under a fixed PATH of
@@ -66,10 +75,10 @@ func (c Command) ExecArgv() []string {
 		linger = "1"
 	}
 	// The id ends the first line: by it a stop knows the wrapper's command line.
-	script := "tai_id=" + quote(c.ID) + "\ntai_linger=" + linger +
+	script := "tai_id=" + quote(c.ID) + "\ntai_until=" + seconds(c.Until) + "\ntai_linger=" + linger +
 		"\ntai_child=" + quote(compact(childScript)) + "\n" +
 		compact(procScript) + compact(sweepScript) + compact(runScript)
-	return append([]string{shell, "-c", script, "sh", c.Path}, c.Argv...)
+	return append([]string{shell, "-c", script, shellName, c.Path}, c.Argv...)
 }
 
 // StopArgv returns the argv of the exec that stops the command id, to be run as the
@@ -83,7 +92,7 @@ func (c Command) ExecArgv() []string {
 func StopArgv(id, signal string) []string {
 	script := "tai_of=" + quote(id) + "\ntai_sig=" + quote(signal) + "\n" +
 		compact(procScript) + compact(groupScript) + compact(stopScript)
-	return []string{shell, "-c", script, "sh"}
+	return []string{shell, "-c", script, shellName}
 }
 
 // compact drops comment lines and indentation, which the container has no use for.

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"path"
 	"slices"
@@ -33,14 +34,14 @@ func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandb
 	if err := checkWords(spec.Argv, spec.Env); err != nil {
 		return nil, err
 	}
-	id, err := wrapper.NewID()
+	id, err := wrapperID(spec.ID)
 	if err != nil {
 		return nil, s.p.failed(op, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	conn := s.p.dialAhead(ctx)
-	command := wrapper.Command{ID: id, Argv: spec.Argv, Linger: !spec.KeepsStdin()}
+	command := wrapper.Command{ID: id, Argv: spec.Argv, Until: due(spec.Timeout), Linger: !spec.KeepsStdin()}
 	execID, err := s.createExec(ctx, op, container.ExecOptions{
 		User: s.user.String(), WorkingDir: cwd, Env: execEnv(spec.Env), Cmd: command.ExecArgv(),
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
@@ -65,6 +66,23 @@ func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandb
 		return nil, err
 	}
 	return r.exec, nil
+}
+
+// wrapperID is the wrapper's name for the exec of this handle: the same bits, so that
+// who finds the wrapper on the engine later knows the handle.
+func wrapperID(handle string) (string, error) {
+	if bits, ok := sandbox.ExecBits(handle); ok {
+		return hex.EncodeToString(bits[:]), nil
+	}
+	return wrapper.NewID()
+}
+
+// due is when a command that starts now has had its time; zero for never.
+func due(timeout time.Duration) time.Time {
+	if timeout <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(timeout)
 }
 
 // workingDir is where a command starts: the workspace, a folder below it, or an
