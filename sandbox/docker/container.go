@@ -23,6 +23,7 @@ type blueprint struct {
 	user    account  // whom commands run as; process 1 runs as somebody else
 	network string   // the engine's name of it, or "none"
 	sinkDNS bool
+	bare    bool              // mounts nothing: for what is never started
 	volume  string            // a named volume; empty: an anonymous one
 	onVol   map[string]string // labels of an anonymous volume
 	cpu     *float64
@@ -87,7 +88,7 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 		Runtime:        b.runtime,
 		MaskedPaths:    maskedPaths,
 		ReadonlyPaths:  readonlyPaths,
-		Mounts:         []mount.Mount{b.workspace()},
+		Mounts:         b.mounts(),
 		Resources:      b.resources(),
 		Init:           ptr(true), // reaps what commands leave behind
 		ReadonlyRootfs: false,
@@ -116,13 +117,16 @@ func (b blueprint) securityOpt() []string {
 	return opts
 }
 
-// workspace is the only mount there is (SES-8).
-func (b blueprint) workspace() mount.Mount {
+// mounts is the workspace, the only mount there is (SES-8).
+func (b blueprint) mounts() []mount.Mount {
+	if b.bare {
+		return nil
+	}
 	m := mount.Mount{Type: mount.TypeVolume, Source: b.volume, Target: workspacePath}
 	if b.volume == "" {
 		m.VolumeOptions = &mount.VolumeOptions{Labels: b.onVol}
 	}
-	return m
+	return []mount.Mount{m}
 }
 
 func (b blueprint) resources() container.Resources {

@@ -42,6 +42,7 @@ const (
 const (
 	roleSession = "session"
 	roleExamine = "examine"
+	roleLease   = "lease"
 )
 
 // containerPrefix begins the name of each session's container (D7).
