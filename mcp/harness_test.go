@@ -60,7 +60,7 @@ func newRig(t *testing.T, change ...func(*mcp.Options)) *rig {
 		t.Fatal(err)
 	}
 	r.manager = sandbox.NewManager(sandbox.Options{
-		Provider: r.fake, Spools: spools, Log: log,
+		Provider: r.fake, Instance: "test", Grace: 2 * time.Minute, Spools: spools, Log: log,
 		Policy: sandbox.Policy{DefaultImage: "img", DefaultTTL: time.Hour, MaxTTL: 24 * time.Hour, MaxNetwork: sandbox.NetworkEgress, AllowPersistent: true},
 		Limits: sandbox.Limits{
 			Sessions: 64, PerOwner: 16, ExecsPerSession: 200, Records: 10_000, Retention: time.Hour, LostRetention: 24 * time.Hour,

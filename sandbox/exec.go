@@ -63,6 +63,7 @@ type Exec struct {
 
 	done       chan struct{} // closed when status leaves running
 	streamDone chan struct{} // closed when the stream has ended
+	whole      chan struct{} // holds one token from when all output has come
 
 	mu          sync.Mutex
 	backend     Backend
@@ -71,6 +72,7 @@ type Exec struct {
 	stdinClosed bool
 	closed      bool // no stop begins any more
 	unstopped   bool // the timeout's stop failed: the command may run on
+	isWhole     bool // all output has come, whether or not the stream has ended
 	streamEnd   *StreamEnd
 	view        ExecView
 }
@@ -82,7 +84,7 @@ func NewExec(sessionID string, spec ExecSpec, spool *Spool, log *slog.Logger) *E
 	e := &Exec{
 		id: spec.ID, sessionID: sessionID, spec: spec, spool: spool, log: log,
 		life: life, endLife: endLife,
-		stdinOne: make(chan struct{}, 1), done: make(chan struct{}), streamDone: make(chan struct{}),
+		stdinOne: make(chan struct{}, 1), done: make(chan struct{}), streamDone: make(chan struct{}), whole: make(chan struct{}, 1),
 	}
 	e.view = ExecView{ID: spec.ID, SessionID: sessionID, Argv: spec.Argv, Status: StatusRunning, StartedAt: time.Now()}
 	return e

@@ -6,6 +6,26 @@ import "time"
 // it, in order for each stream.
 func (e *Exec) Output(s Stream, p []byte) { e.spool.Append(s, p) }
 
+// OutputWhole tells that both streams have come to their end markers, so that nothing
+// of the output is missing (D27); or, with false, that more came after all. The
+// provider's drain goroutine calls it, after the Output that it is about. The stream's
+// end and the exit code may be seconds away still.
+func (e *Exec) OutputWhole(whole bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.isWhole == whole {
+		return
+	}
+	e.isWhole = whole
+	select { // the one token comes or goes with it
+	case <-e.whole:
+	default:
+	}
+	if whole {
+		e.whole <- struct{}{}
+	}
+}
+
 // CommandExited tells that the command's own process has exited with code while
 // others still hold its output: it counts as running (D4), and the caller sees
 // both.
@@ -63,7 +83,8 @@ func (e *Exec) finish(status Status, code *int, reason LostReason) {
 	}
 	e.view.Status, e.view.ExitCode, e.view.LostReason = status, code, reason
 	e.view.EndedAt = time.Now()
-	if end := e.streamEnd; end != nil {
+	switch end := e.streamEnd; {
+	case end != nil:
 		e.view.OutputComplete, e.view.OutputHeld = end.Complete, false
 		if status == StatusExited || status == StatusKilled {
 			e.view.OOMKilled = end.OOM
@@ -71,6 +92,8 @@ func (e *Exec) finish(status Status, code *int, reason LostReason) {
 		for _, n := range end.Notes {
 			e.note(n)
 		}
+	case e.isWhole:
+		e.view.OutputComplete, e.view.OutputHeld = true, false
 	}
 	if code != nil {
 		e.view.CommandExitCode = nil // said by ExitCode now

@@ -111,13 +111,11 @@ func (e *Exec) afterKill(r StopReport, err error) {
 		e.Lose(LostContainerGone, "the session's container is gone or stopped; the command ended with it")
 		return
 	}
-	if !r.Held {
-		e.awaitStream(EndGrace)
-	}
+	e.awaitOutput(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.noteHeld(r)
-	if r.Found && !r.Held && e.streamEnd == nil {
+	if r.Found && !r.Held && e.streamEnd == nil && !e.isWhole {
 		e.note(Note{"count_may_miss_output", "the output had not ended 4 s after the stop: the byte counts may miss some of it"})
 	}
 	switch {
@@ -127,6 +125,8 @@ func (e *Exec) afterKill(r StopReport, err error) {
 		e.finish(StatusExited, r.Status, "") // KIL-2: it had exited before the kill landed
 	case e.streamEnd != nil:
 		e.finishNaturally() // KIL-5
+	case r.Status != nil && e.isWhole:
+		e.finish(StatusExited, r.Status, "") // its wrapper told both; only the engine's word is not here
 	default:
 		e.finish(StatusLost, nil, LostStatusUnknown) // KIL-4, KIL-6
 	}
@@ -159,9 +159,7 @@ func (e *Exec) afterTimeout(r StopReport, err error) {
 		e.Lose(LostContainerGone, "the session's container is gone or stopped; the command ended with it")
 		return
 	}
-	if !r.Held {
-		e.awaitStream(EndGrace)
-	}
+	e.awaitOutput(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
@@ -169,22 +167,40 @@ func (e *Exec) afterTimeout(r StopReport, err error) {
 		e.unstopped, e.stop = true, nil
 	}
 	e.noteHeld(r)
-	if err == nil && !r.Found && !r.Held && e.streamEnd != nil && e.streamEnd.Code != nil && *e.streamEnd.Code != killedStatus {
-		// It had ended just before the stop came (TMO-10). One that ended with
-		// SIGKILL's status did not: that was the stop, whose report was lost.
-		e.finishNaturally()
+	if err == nil && !r.Found && !r.Held && e.endedBefore(r) {
 		return
 	}
-	if e.streamEnd == nil && !r.Held {
+	if e.streamEnd == nil && !r.Held && !e.isWhole {
 		e.note(Note{"count_may_miss_output", "the output had not ended 4 s after the timeout's stop: the byte counts may miss some of it"})
 	}
 	e.finish(StatusTimedOut, nil, "")
 }
 
+// endedBefore ends the exec naturally where it had ended just before its timeout's
+// stop came, which found nothing (TMO-10). One that ended with SIGKILL's status did
+// not: that was the stop, whose report was lost. e.mu is held.
+func (e *Exec) endedBefore(r StopReport) bool {
+	switch {
+	case e.streamEnd != nil:
+		if e.streamEnd.Code == nil || *e.streamEnd.Code == killedStatus {
+			return false
+		}
+		e.finishNaturally()
+	case e.isWhole && r.Status != nil && *r.Status != killedStatus:
+		e.finish(StatusExited, r.Status, "")
+	default:
+		return false
+	}
+	return true
+}
+
+// noteHeld notes what is left; e.mu is held. What a holder prints is not waited for, so
+// that no end marker speaks for it.
 func (e *Exec) noteHeld(r StopReport) {
 	if !r.Held {
 		return
 	}
+	e.isWhole = false
 	e.view.OutputHeld = true
 	e.note(Note{"output_still_held", "a process that the command started left its process group, was not stopped and still holds the output; what it prints from here on is not kept"})
 	e.log.Warn("output still held after a stop", "exec", e.id)
@@ -235,11 +251,22 @@ func (e *Exec) settle(limit time.Duration) {
 	}
 }
 
-func (e *Exec) awaitStream(limit time.Duration) {
-	timer := time.NewTimer(limit)
+// awaitOutput waits for the rest of the output after a stop. A command whose status
+// the stop has told is over with its last byte: the engine may take seconds more to end
+// its stream, one command's after another's. Without the status, its end tells it.
+func (e *Exec) awaitOutput(r StopReport) {
+	if r.Held {
+		return
+	}
+	whole := e.whole
+	if r.Status == nil {
+		whole = nil
+	}
+	timer := time.NewTimer(EndGrace)
 	defer timer.Stop()
 	select {
 	case <-e.streamDone:
+	case <-whole:
 	case <-e.done:
 	case <-timer.C:
 	}

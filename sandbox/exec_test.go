@@ -22,6 +22,7 @@ type backend struct {
 	report sandbox.StopReport
 	err    error
 	ends   *sandbox.StreamEnd // the stream's end that the stop brings about
+	whole  []bool             // what is told of the output before
 
 	mu     sync.Mutex
 	stops  int
@@ -39,6 +40,9 @@ func (b *backend) Stop(ctx context.Context, _ sandbox.Signal) (sandbox.StopRepor
 	case <-time.After(b.delay):
 	case <-ctx.Done():
 		return sandbox.StopReport{}, ctx.Err()
+	}
+	for _, whole := range b.whole {
+		b.exec.OutputWhole(whole)
 	}
 	if b.ends != nil {
 		b.exec.StreamEnded(*b.ends)

@@ -23,10 +23,28 @@ type Limits struct {
 // Options is what a Manager is made of. Every field is required.
 type Options struct {
 	Provider Provider
+	Instance string        // whose sessions these are; the Provider's
+	Grace    time.Duration // how long another instance's lease must have run out before it counts as dead (D14)
+	Keep     Keep
 	Policy   Policy
 	Spools   *Spools
 	Limits   Limits
 	Log      *slog.Logger
+}
+
+// Keep says which sessions stay on the engine when the manager is closed, for the next
+// server of the instance.
+type Keep uint8
+
+// What a manager keeps. A server whose instance nobody can come back as keeps nothing.
+const (
+	KeepNothing Keep = iota
+	KeepPersistent
+	KeepAll
+)
+
+func (k Keep) keeps(d Durability) bool {
+	return k == KeepAll || k == KeepPersistent && d == Persistent
 }
 
 // Manager knows whose sessions are alive, what runs in them and until when. It
@@ -38,17 +56,22 @@ type Options struct {
 // owner's handle exists: to it, the handle is KindSessionNotFound.
 type Manager struct {
 	provider Provider
+	instance string
+	grace    time.Duration
+	keep     Keep
 	policy   Policy
 	spools   *Spools
 	limits   Limits
 	log      *slog.Logger
 
-	work   sync.WaitGroup // the sweep, and one watcher for each running exec
+	work   sync.WaitGroup // the sweep, the lease, and one watcher for each running exec
 	life   context.Context
 	end    context.CancelFunc
 	sweeps chan struct{} // one token: sweeps do not overlap
 
 	mu       sync.Mutex
+	tenure   tenure
+	dead     deadSince
 	closed   bool
 	sessions map[string]*entry
 	lost     map[string]lostSession
@@ -57,40 +80,44 @@ type Manager struct {
 
 // entry is a session that is alive or being made.
 type entry struct {
-	owner    Owner
+	owner    string  // the hash: all that is known after a restart
 	spec     Spec    // resolved
 	session  Session // nil while it is being made
 	info     Info
 	holds    int // calls and execs that use it now
 	running  int // execs among them
 	expires  time.Time
-	leaving  bool // being destroyed
+	made     time.Time // when the session was there
+	leaving  bool      // being destroyed
 	notes    []Note
 	lastSeen State
 }
 
 // lostSession remembers why a handle no longer leads anywhere.
 type lostSession struct {
-	owner  Owner
+	owner  string
 	reason string
 	at     time.Time
 }
 
 // record is an exec and whose it is.
 type record struct {
-	owner Owner
+	owner string
 	exec  *Exec
 }
 
-// NewManager makes a manager and starts its sweep. Close ends both.
+// NewManager makes a manager and starts its sweep. It asks the engine nothing before
+// the first Create or Recover. Close ends it.
 func NewManager(o Options) *Manager {
 	life, end := context.WithCancel(context.Background()) // the manager's own life, until Close
 	m := &Manager{
-		provider: o.Provider, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log,
+		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log,
 		life: life, end: end, sweeps: make(chan struct{}, 1),
 		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
+		tenure: newTenure(), dead: deadSince{},
 	}
 	m.work.Go(m.sweepLoop)
+	m.work.Go(m.keepLease)
 	return m
 }
 
@@ -99,7 +126,11 @@ func (m *Manager) Ping(ctx context.Context) error { return m.provider.Ping(ctx) 
 
 // find returns the owner's live entry, or says why there is none. m.mu is held.
 func (m *Manager) find(owner Owner, id string) (*entry, error) {
-	if e, ok := m.sessions[id]; ok && e.owner == owner {
+	if m.tenure.fenced {
+		return nil, fencedError("find session")
+	}
+	mine := owner.Hash()
+	if e, ok := m.sessions[id]; ok && e.owner == mine {
 		switch {
 		case e.session == nil:
 			return nil, Errorf("find session", KindBusy, "the session is still being made")
@@ -108,8 +139,11 @@ func (m *Manager) find(owner Owner, id string) (*entry, error) {
 		}
 		return e, nil
 	}
-	if l, ok := m.lost[id]; ok && l.owner == owner {
+	if l, ok := m.lost[id]; ok && l.owner == mine {
 		return nil, Errorf("find session", KindSessionLost, "the session is gone: %s; make a new one with session_create", l.reason)
+	}
+	if m.tenure.asked && !m.tenure.recovered {
+		return nil, notHeardYet("find session")
 	}
 	return nil, Errorf("find session", KindSessionNotFound, "no such session; session_list shows the ones there are")
 }

@@ -53,7 +53,7 @@ func (m *Manager) StartExec(ctx context.Context, owner Owner, sessionID string, 
 		}
 		return nil, err
 	}
-	m.execs[exec.ID()] = &record{owner, exec}
+	m.execs[exec.ID()] = &record{e.owner, exec}
 	m.work.Go(func() { m.watch(sessionID, e, exec) })
 	m.trimRecords()
 	return exec, nil
@@ -123,7 +123,10 @@ func (m *Manager) Exec(owner Owner, id string) (*Exec, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.execs[id]
-	if !ok || r.owner != owner {
+	if !ok && m.tenure.asked && !m.tenure.recovered {
+		return nil, notHeardYet("find exec")
+	}
+	if !ok || r.owner != owner.Hash() {
 		return nil, Errorf("find exec", KindExecNotFound, "no such exec; exec_list shows the ones there are")
 	}
 	return r.exec, nil
@@ -135,8 +138,9 @@ func (m *Manager) Execs(owner Owner, sessionID string) []*Exec {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var mine []*Exec
+	hash := owner.Hash()
 	for _, r := range m.execs {
-		if r.owner == owner && (sessionID == "" || r.exec.SessionID() == sessionID) {
+		if r.owner == hash && (sessionID == "" || r.exec.SessionID() == sessionID) {
 			mine = append(mine, r.exec)
 		}
 	}

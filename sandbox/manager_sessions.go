@@ -2,111 +2,12 @@ package sandbox
 
 import (
 	"context"
-	"maps"
 	"sort"
 	"time"
 )
 
 // destroyLimit bounds the removal of one session, on a context of its own.
 const destroyLimit = 30 * time.Second
-
-// Create makes a session. A persistent one whose workspace is already live for
-// the same owner is returned as it is when its resolved spec is the same, and
-// refused with KindWorkspaceInUse when it is not (D10). Quotas are
-// KindLimit.
-func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Info, error) {
-	spec, err := m.policy.Apply(spec)
-	if err != nil {
-		return Info{}, err
-	}
-	id := NewSessionID()
-	e, live, err := m.admit(id, spec)
-	if err != nil || live != nil {
-		return m.shared(live), err
-	}
-	session, err := m.provider.Create(ctx, id, spec, progress)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil {
-		delete(m.sessions, id)
-		return Info{}, err
-	}
-	now := time.Now()
-	e.session, e.info, e.lastSeen = session, session.Info(), StateRunning
-	e.touch(now)
-	if m.closed {
-		e.leaving = true
-		m.work.Go(func() { _ = m.remove(id, e, "the server is shutting down") }) // it logs what it could not remove
-		return Info{}, shuttingDown()
-	}
-	m.log.Info("session created", "session", ShortID(id), "owner", spec.Owner.Hash(), "image", spec.Image, "network", spec.Network)
-	return e.view(now), nil
-}
-
-// admit reserves a place for a session that is about to be made, so that
-// concurrent creates cannot pass a quota together. live is the session that
-// already holds the workspace.
-func (m *Manager) admit(id string, spec Spec) (e, live *entry, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, nil, shuttingDown()
-	}
-	mine := 0
-	for _, other := range m.sessions {
-		if other.owner != spec.Owner {
-			continue
-		}
-		mine++
-		if spec.Durability == Persistent && other.spec.WorkspaceKey == spec.WorkspaceKey {
-			return nil, other, m.shareable(other, spec)
-		}
-	}
-	if m.limits.PerOwner > 0 && mine >= m.limits.PerOwner {
-		return nil, nil, Errorf("create session", KindLimit, "you have %d sessions, the most that one owner may have; destroy one first (session_list shows them)", mine)
-	}
-	if m.limits.Sessions > 0 && len(m.sessions) >= m.limits.Sessions {
-		return nil, nil, Errorf("create session", KindLimit, "the server holds %d sessions, the most that it may; try again later", len(m.sessions))
-	}
-	e = &entry{owner: spec.Owner, spec: spec, lastSeen: StateCreating, info: Info{
-		ID: id, Image: spec.Image, Network: spec.Network, Durability: spec.Durability, WorkspaceKey: spec.WorkspaceKey,
-		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL,
-	}}
-	m.sessions[id] = e
-	return e, nil, nil
-}
-
-// shareable says why a live session cannot serve for spec, if it cannot.
-func (m *Manager) shareable(live *entry, spec Spec) error {
-	switch {
-	case live.session == nil || live.leaving:
-		return Errorf("create session", KindBusy, "the workspace's session is being made or ended; try again in a moment")
-	case !sameSpec(live.spec, spec):
-		return Errorf("create session", KindWorkspaceInUse, "the workspace %q is held by the session %s, which differs in image, network, caps or env; use that session, or destroy it first", spec.WorkspaceKey, live.info.ID)
-	}
-	return nil
-}
-
-func (m *Manager) shared(live *entry) Info {
-	if live == nil {
-		return Info{}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	if live.session != nil {
-		live.touch(now)
-	}
-	return live.view(now)
-}
-
-// sameSpec compares what makes a session what it is: not its ttl and labels.
-func sameSpec(a, b Spec) bool {
-	return a.Image == b.Image && a.Network == b.Network && a.Isolation == b.Isolation &&
-		same(a.CPU, b.CPU) && same(a.MemoryMB, b.MemoryMB) && same(a.Pids, b.Pids) && maps.Equal(a.Env, b.Env)
-}
-
-func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Session returns one session as List would show it, without asking the engine.
 func (m *Manager) Session(owner Owner, id string) (Info, error) {
@@ -124,16 +25,18 @@ func (m *Manager) Session(owner Owner, id string) (Info, error) {
 // then on. When the engine does not answer, its error is returned together with
 // the sessions as last known, each with a note.
 func (m *Manager) List(ctx context.Context, owner Owner) ([]Info, error) {
+	asked := time.Now()
 	seen, err := m.provider.List(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	if err == nil {
-		m.reconcile(seen)
+		m.reconcile(seen, asked)
 	}
 	var mine []Info
+	hash := owner.Hash()
 	for _, e := range m.sessions {
-		if e.owner != owner || e.leaving {
+		if e.owner != hash || e.leaving {
 			continue
 		}
 		info := e.view(now)
@@ -146,14 +49,15 @@ func (m *Manager) List(ctx context.Context, owner Owner) ([]Info, error) {
 	return mine, err
 }
 
-// reconcile holds what we know against what the engine shows. m.mu is held.
-func (m *Manager) reconcile(seen []Info) {
+// reconcile holds what we know against what the engine shows. asked is when it was asked:
+// what has been made since is not in its answer. m.mu is held.
+func (m *Manager) reconcile(seen []Info, asked time.Time) {
 	states := make(map[string]State, len(seen))
 	for _, info := range seen {
 		states[info.ID] = info.State
 	}
 	for id, e := range m.sessions {
-		if e.session == nil || e.leaving {
+		if e.session == nil || e.leaving || e.made.After(asked) {
 			continue
 		}
 		state, there := states[id]
@@ -191,8 +95,11 @@ func (m *Manager) Extend(owner Owner, id string, ttl time.Duration) (Info, error
 func (m *Manager) Destroy(ctx context.Context, owner Owner, id string) (existed bool, workspace string, err error) {
 	m.mu.Lock()
 	e, ok := m.sessions[id]
-	if !ok || e.owner != owner || e.session == nil || e.leaving {
-		m.mu.Unlock()
+	if !ok || m.tenure.fenced || e.owner != owner.Hash() || e.session == nil || e.leaving {
+		defer m.mu.Unlock()
+		if _, err := m.find(owner, id); err != nil && KindOf(err) != KindSessionNotFound && KindOf(err) != KindSessionLost {
+			return false, "", err // still being made, or not known yet
+		}
 		return false, "", nil
 	}
 	e.leaving = true
@@ -248,8 +155,12 @@ func (m *Manager) DeleteWorkspace(ctx context.Context, owner Owner, key string) 
 		return Invalid("workspace_key", "a workspace key is 1 to 64 of the characters A-Z a-z 0-9 _ -")
 	}
 	m.mu.Lock()
+	if m.tenure.fenced {
+		m.mu.Unlock()
+		return fencedError("delete workspace")
+	}
 	for id, e := range m.sessions {
-		if e.owner == owner && e.spec.WorkspaceKey == key {
+		if e.owner == owner.Hash() && e.spec.WorkspaceKey == key {
 			m.mu.Unlock()
 			return Errorf("delete workspace", KindWorkspaceInUse, "the workspace %q is held by the session %s; destroy that first", key, id)
 		}

@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -22,7 +20,7 @@ func (m *Manager) sweepLoop() {
 }
 
 // Sweep ends every session whose idle time is over and drops every record whose
-// retention is. One session that cannot be ended does not keep the others
+// retention is, then holds the engine against the books. One session that cannot be ended does not keep the others
 // (TTL-4): it is logged and tried again with the next sweep. It returns the ids
 // of the sessions that it ended.
 func (m *Manager) Sweep() []string {
@@ -49,6 +47,7 @@ func (m *Manager) Sweep() []string {
 	}
 	all.Wait()
 	m.dropRecords(time.Now())
+	m.tidy()
 	return ended
 }
 
@@ -57,6 +56,9 @@ func (m *Manager) Sweep() []string {
 func (m *Manager) expired(now time.Time) map[string]*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.tenure.fenced {
+		return nil // they are another server's now
+	}
 	due := map[string]*entry{}
 	for id, e := range m.sessions {
 		if e.session != nil && !e.leaving && e.holds == 0 && now.After(e.expires) {
@@ -110,61 +112,4 @@ func (m *Manager) closeExecs(execs []*Exec) {
 			m.log.Warn("exec record not closed", "exec", ShortID(e.ID()), "error", err)
 		}
 	}
-}
-
-// Close ends the manager: no new work is taken, running execs end with their
-// sessions, every session is destroyed at once, side by side, and all
-// goroutines have ended when it returns. Persistent workspaces stay. ctx bounds
-// the wait for the engine; what could not be destroyed is in the error.
-func (m *Manager) Close(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-	m.end()
-	done := make(chan error, 1)
-	m.work.Go(func() { done <- m.endSessions() }) // outlives ctx by no more than the removals' own bound
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		return Errorf("shut down", KindUnknownOutcome, "sessions were still being destroyed when the time for it was over").Because(ctx.Err())
-	}
-	m.mu.Lock()
-	var all []*Exec
-	for id, r := range m.execs {
-		all = append(all, r.exec)
-		delete(m.execs, id)
-	}
-	m.mu.Unlock()
-	m.closeExecs(all)
-	m.work.Wait()
-	return err
-}
-
-func (m *Manager) endSessions() error {
-	m.mu.Lock()
-	leaving := map[string]*entry{}
-	for id, e := range m.sessions {
-		if e.session != nil && !e.leaving {
-			e.leaving = true
-			leaving[id] = e
-		}
-	}
-	m.mu.Unlock()
-	var (
-		mu   sync.Mutex
-		errs []error
-		all  sync.WaitGroup
-	)
-	for id, e := range leaving {
-		all.Go(func() {
-			if err := m.remove(id, e, "the server was shut down"); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"caisson/sandbox"
+	"caisson/sandbox/sandboxtest"
 )
 
 func asError(err error, e **sandbox.Error) bool { return errors.As(err, e) }
 
 // engine is a provider that keeps sessions in a map; its commands run until
-// they are stopped.
+// they are stopped. Leases are the fake's that it embeds.
 type engine struct {
 	sandbox.Provider
 	mu       sync.Mutex
@@ -112,12 +113,12 @@ func (r *room) Start(_ context.Context, spec sandbox.ExecSpec, spool *sandbox.Sp
 func managed(t *testing.T, limits sandbox.Limits, f func(t *testing.T, m *sandbox.Manager, e *engine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &engine{sessions: map[string]*room{}, fail: map[string]error{}}
+		e := &engine{Provider: sandboxtest.NewFake(), sessions: map[string]*room{}, fail: map[string]error{}}
 		if limits.ReapInterval == 0 {
 			limits.ReapInterval = 30 * time.Second
 		}
 		limits.Retention, limits.LostRetention, limits.DefaultTimeout = time.Hour, 24*time.Hour, 300*time.Second
-		m := sandbox.NewManager(sandbox.Options{Provider: e, Policy: policy, Spools: pool(t, 1024, 0, 0), Limits: limits, Log: slog.New(slog.DiscardHandler)})
+		m := sandbox.NewManager(sandbox.Options{Provider: e, Instance: "test", Grace: 2 * time.Minute, Policy: policy, Spools: pool(t, 1024, 0, 0), Limits: limits, Log: slog.New(slog.DiscardHandler)})
 		defer func() {
 			if err := m.Close(context.Background()); err != nil {
 				t.Error(err)

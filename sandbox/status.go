@@ -85,8 +85,8 @@ type StreamEnd struct {
 	Notes    []Note
 }
 
-// StopReport is what a stop found (STP-7). Status is the command's exit status,
-// known only when the stop killed its group.
+// StopReport is what a stop found (STP-7). Status is the command's exit status, known
+// when the stop killed its group, or came upon a wrapper whose command had exited.
 type StopReport struct {
 	Found      bool // there was a group to signal
 	Status     *int

@@ -38,6 +38,7 @@ type running struct {
 	head     []byte      // the first raw output, while it may be the engine's refusal
 	ended    bool        // an end marker was seen: the wrapper has come to its end
 	let      bool        // its wrapper was let go
+	whole    bool        // both streams are at their end markers
 	overdue  *time.Timer // runs while all output is here, and the stream's end is not
 	refusal  error       // the engine did not start the command
 
@@ -157,6 +158,10 @@ func (r *running) take(s wrapper.Stream, p []byte) {
 	if whole && !r.keeps && !r.let {
 		r.let = true
 		_ = r.st.closeWrite() // the wrapper ends without it, only later
+	}
+	if whole != r.whole {
+		r.whole = whole
+		r.exec.OutputWhole(whole)
 	}
 	r.expectEnd(whole)
 }

@@ -2,9 +2,9 @@ package enginetest
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"regexp"
@@ -16,108 +16,92 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 )
 
-// Fault is what a proxy does to a call.
-type Fault struct {
-	Method string         // empty: any
-	Path   *regexp.Regexp // of the path, without the API's version
-	Times  int            // how many calls it is for; 0: all
-
-	Status  int           // answered in the engine's place, with Message
-	Message string        //
-	Say     string        // an attach is answered by this as the command's stdout, and its end
-	Swallow bool          // the engine gets the call, the caller no answer: the connection breaks
-	Hang    bool          // the engine gets nothing and the caller no answer, until the proxy closes
-	CutAt   int           // an attached stream breaks after so many bytes of output
-	Bytes   bool          // an attached stream's output comes byte by byte
-	Stall   time.Duration // an attached stream's output is not taken from the engine before
-	Rate    int           // an attached stream's output comes at so many bytes a second
-	Done    chan struct{} // closed at the first call, where it is not nil
-
-	// Pause, where it is not nil: nothing of an attached stream's output is taken from
-	// the engine before it is closed.
-	Pause <-chan struct{}
-}
-
-// Proxy stands between a client and an engine and sees every call. It ends TLS
-// with certificates of its own.
+// Proxy stands between a client and an engine, sees every call and breaks the ones
+// that its faults and rules say. It ends TLS with certificates of its own. All of
+// its methods may be called concurrently.
 type Proxy struct {
 	PKI    *PKI
 	Addr   string
+	tls    *tls.Config
 	listen net.Listener
 	dial   func() (net.Conn, error)
-	closed chan struct{}
+	life   context.Context
+	end    context.CancelFunc
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
 	faults []*Fault
-	calls  []string
-	conns  map[net.Conn]bool
+	rules  []*Rule
+	calls  []*Call
+	conns  map[*link]bool // callers'
+	behind map[net.Conn]bool
+	thawed chan struct{} // nil while the link moves; else closed when it does again
 }
 
 // NewProxy starts a proxy to the engine that dial reaches; it ends with the test.
 func NewProxy(t *testing.T, dial func() (net.Conn, error)) *Proxy {
 	t.Helper()
-	pki := NewPKI(t)
-	pki.Valid(t, "client")
-	listen, err := tls.Listen("tcp", "127.0.0.1:0", pki.Server(pki.Valid(t, "server")))
+	p, err := StartProxy(t.TempDir(), "127.0.0.1:0", dial)
 	must(t, err)
-	p := &Proxy{PKI: pki, Addr: listen.Addr().String(), listen: listen, dial: dial, closed: make(chan struct{}), conns: map[net.Conn]bool{}}
-	p.work.Go(p.accept)
 	t.Cleanup(p.Close)
 	return p
 }
 
-// Inject adds a fault.
-func (p *Proxy) Inject(f Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = append(p.faults, &f)
+// StartProxy starts a proxy that listens at an address of loopback and keeps its
+// certificates in a folder: ca.pem, client-cert.pem and client-key.pem are its
+// callers'. Close ends it.
+func StartProxy(dir, addr string, dial func() (net.Conn, error)) (*Proxy, error) {
+	pki, err := MakePKI(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pki.valid("client"); err != nil {
+		return nil, err
+	}
+	pair, err := pki.valid("server")
+	if err != nil {
+		return nil, err
+	}
+	listen, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr) // as long as the proxy
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{
+		PKI: pki, Addr: listen.Addr().String(), tls: pki.Server(pair), listen: listen, dial: dial,
+		conns: map[*link]bool{}, behind: map[net.Conn]bool{},
+	}
+	p.life, p.end = context.WithCancel(context.Background()) // until Close
+	p.work.Go(p.accept)
+	return p, nil
 }
 
-// Clear takes all faults away.
-func (p *Proxy) Clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = nil
-}
-
-// Calls are the calls so far, as "METHOD /path".
-func (p *Proxy) Calls() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]string(nil), p.calls...)
-}
-
-// Forget empties Calls.
-func (p *Proxy) Forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls = nil
-}
-
-// Open is how many connections there are now.
+// Open is how many connections there are now, on both sides.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.conns)
+	return len(p.conns) + len(p.behind)
 }
 
 // Close breaks every connection and waits for the proxy's goroutines.
 func (p *Proxy) Close() {
-	p.mu.Lock()
-	select {
-	case <-p.closed:
-		p.mu.Unlock()
-		return
-	default:
-	}
-	close(p.closed)
+	p.end()
 	_ = p.listen.Close()
+	p.Break()
+	p.work.Wait()
+}
+
+// Break resets every connection, of callers and of the engine, and returns how many
+// callers had.
+func (p *Proxy) Break() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for c := range p.conns {
+		c.reset()
+	}
+	for c := range p.behind {
 		_ = c.Close()
 	}
-	p.mu.Unlock()
-	p.work.Wait()
+	return len(p.conns)
 }
 
 func (p *Proxy) accept() {
@@ -126,40 +110,49 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		p.track(conn, true)
+		l := &link{Conn: conn, p: p}
+		p.mu.Lock()
+		p.conns[l] = true
+		closing := p.life.Err() != nil
+		p.mu.Unlock()
+		if closing {
+			_ = conn.Close()
+		}
 		p.work.Go(func() {
-			defer p.track(conn, false)
-			p.serve(conn)
+			defer p.drop(l)
+			p.serve(tls.Server(l, p.tls), l)
 		})
 	}
 }
 
-func (p *Proxy) track(conn net.Conn, open bool) {
+func (p *Proxy) drop(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if open {
-		p.conns[conn] = true
-		return
-	}
-	delete(p.conns, conn)
-	_ = conn.Close()
+	delete(p.conns, l)
+	_ = l.Close()
 }
 
-// serve forwards one connection's calls, one after another.
-func (p *Proxy) serve(conn net.Conn) {
+// serve answers one connection's calls, one after another.
+func (p *Proxy) serve(conn *tls.Conn, l *link) {
 	reader := bufio.NewReader(conn)
 	for {
 		req, err := http.ReadRequest(reader)
 		if err != nil {
 			return
 		}
-		f := p.match(req)
+		f, call := p.match(req)
 		if f.Done != nil {
 			close(f.Done)
 		}
+		if f.Delay > 0 && !p.wait(f.Delay) {
+			return
+		}
 		switch {
 		case f.Hang:
-			<-p.closed
+			_, _ = io.Copy(io.Discard, reader) // until the caller or the proxy ends it
+			return
+		case f.Reset:
+			l.reset()
 			return
 		case f.Say != "":
 			_, _ = io.Copy(io.Discard, req.Body)
@@ -171,21 +164,33 @@ func (p *Proxy) serve(conn net.Conn) {
 				return
 			}
 		default:
-			if !p.forward(conn, reader, req, f) {
+			if !p.forward(conn, reader, req, f, call) {
 				return
 			}
 		}
 	}
 }
 
+// wait lets time pass; false: the proxy ends.
+func (p *Proxy) wait(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-p.life.Done():
+		return false
+	}
+}
+
 var versionForm = regexp.MustCompile(`^/v[0-9.]+`)
 
-// match notes the call and returns what to do with it.
-func (p *Proxy) match(req *http.Request) Fault {
+// match notes the call and returns what to do with it: the first fault that is for
+// it, or else the first rule's.
+func (p *Proxy) match(req *http.Request) (Fault, *Call) {
 	path := versionForm.ReplaceAllString(req.URL.Path, "")
+	call := &Call{Method: req.Method, Path: path, At: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls = append(p.calls, req.Method+" "+path)
+	p.calls = append(p.calls, call)
 	for _, f := range p.faults {
 		if f.Times < 0 || f.Method != "" && f.Method != req.Method || !f.Path.MatchString(path) {
 			continue
@@ -197,9 +202,17 @@ func (p *Proxy) match(req *http.Request) Fault {
 		} else if f.Times > 1 {
 			f.Times--
 		}
-		return found
+		call.Done = "fault"
+		return found, call
 	}
-	return Fault{}
+	for _, r := range p.rules {
+		if r.matches(req.Method, path) {
+			var f Fault
+			f, call.Done = r.next()
+			return f, call
+		}
+	}
+	return Fault{}, call
 }
 
 // say plays an engine that writes its own words in place of a command's output.
@@ -216,145 +229,4 @@ func answer(status int, message string) *http.Response {
 		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(body)),
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
 	}
-}
-
-// forward passes a call on and its answer back; false ends the connection.
-func (p *Proxy) forward(conn net.Conn, reader *bufio.Reader, req *http.Request, f Fault) bool {
-	engine, err := p.dial()
-	if err != nil {
-		return false
-	}
-	p.track(engine, true)
-	defer p.track(engine, false)
-	if f.Rate > 0 || f.Pause != nil {
-		takeLittle(engine)
-	}
-	req.URL.Scheme, req.URL.Host = "http", "engine"
-	if req.Write(engine) != nil {
-		return false
-	}
-	from := bufio.NewReader(engine)
-	resp, err := http.ReadResponse(from, req) //nolint:bodyclose // resp.Write reads it to its end, and the connection is closed behind it
-	if err != nil || f.Swallow {
-		return false
-	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return resp.Write(conn) == nil
-	}
-	if resp.Write(conn) == nil {
-		p.attach(conn, reader, engine, from, f)
-	}
-	return false
-}
-
-// attach joins two connections until the engine's side ends.
-func (p *Proxy) attach(conn net.Conn, reader io.Reader, engine net.Conn, from io.Reader, f Fault) {
-	var input sync.WaitGroup
-	input.Go(func() {
-		_, _ = io.Copy(engine, reader)
-		if half, ok := engine.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
-	})
-	if f.Pause != nil {
-		select {
-		case <-f.Pause:
-		case <-p.closed:
-		}
-	}
-	switch {
-	case f.CutAt > 0:
-		_, _ = io.CopyN(conn, from, int64(f.CutAt))
-	case f.Stall > 0:
-		select {
-		case <-time.After(f.Stall):
-			_, _ = io.Copy(conn, from)
-		case <-p.closed:
-		}
-	case f.Rate > 0:
-		_ = p.slowly(conn, from, f.Rate)
-	case f.Bytes:
-		_, _ = io.Copy(byteByByte{conn}, from)
-	default:
-		_, _ = io.Copy(conn, from)
-	}
-	_ = conn.Close()
-	_ = engine.Close()
-	input.Wait()
-}
-
-// takeLittle makes the kernel take in little ahead of us: else it would take at once
-// what is to come slowly.
-func takeLittle(conn net.Conn) {
-	if over, ok := conn.(*tls.Conn); ok {
-		conn = over.NetConn()
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(8 << 10)
-	}
-}
-
-// slowly copies at a rate of bytes a second.
-func (p *Proxy) slowly(to io.Writer, from io.Reader, rate int) error {
-	buf := make([]byte, 2<<10)
-	due := time.Now()
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return err
-			}
-			due = due.Add(time.Duration(n) * time.Second / time.Duration(rate))
-			select {
-			case <-time.After(time.Until(due)):
-			case <-p.closed:
-				return net.ErrClosed
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// byteByByte writes each byte by itself.
-type byteByByte struct{ net.Conn }
-
-func (b byteByByte) Write(p []byte) (int, error) {
-	for i := range p {
-		if _, err := b.Conn.Write(p[i : i+1]); err != nil {
-			return i, err
-		}
-	}
-	return len(p), nil
-}
-
-// Serve answers with handler behind this configuration of TLS, until the test
-// ends; a nil one is plain. It returns the address.
-func Serve(t *testing.T, config *tls.Config, handler http.Handler) string {
-	t.Helper()
-	listen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	addr := listen.Addr().String()
-	if config != nil {
-		listen = tls.NewListener(listen, config)
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	var work sync.WaitGroup
-	work.Go(func() { _ = server.Serve(listen) })
-	t.Cleanup(func() {
-		_ = server.Close()
-		work.Wait()
-	})
-	return addr
-}
-
-// Ping answers a ping like an engine of this API version, and nothing else.
-func Ping(version string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Api-Version", version)
-		if !strings.HasSuffix(r.URL.Path, "/_ping") {
-			http.Error(w, "no such thing", http.StatusNotFound)
-		}
-	})
 }
