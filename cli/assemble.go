@@ -62,8 +62,22 @@ func check(s settings.Settings, faults settings.Faults) error {
 // manage starts a manager on the parts.
 func (e engineParts) manage(s settings.Settings, log *slog.Logger) *sandbox.Manager {
 	return sandbox.NewManager(sandbox.Options{
-		Provider: e.provider, Policy: policy(s.Docker), Spools: e.spools, Limits: limits(s.Docker), Log: log,
+		Provider: e.provider, Instance: s.Docker.Instance, Grace: s.Docker.InstanceGrace, Keep: keep(s), Policy: policy(s.Docker), Spools: e.spools, Limits: limits(s.Docker), Log: log,
 	})
+}
+
+// keep says which sessions stay when the server ends: those that the next server of the
+// instance finds again. A stdio server's client ends with it, and its ephemeral sessions
+// are nobody's then (D14).
+func keep(s settings.Settings) sandbox.Keep {
+	switch {
+	case s.UniqueInstance:
+		return sandbox.KeepNothing
+	case s.MCP.Transport == "http":
+		return sandbox.KeepAll
+	default:
+		return sandbox.KeepPersistent
+	}
 }
 
 // unjoin lists the members of a joined error, however deep; of nil, none.

@@ -37,6 +37,7 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
 	_, _ = fmt.Fprintf(v.stderr, "caisson: listening on http://%s (/mcp, /sse)\n", listener.Addr())
+	v.recover(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(listener) }()
 	select {

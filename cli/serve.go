@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,12 +87,13 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 		err = setupError(faults)
 	}
 	v.server = v.newServer(err)
+	serving, graceful := v.graceful(ctx)
 	if s.MCP.Transport == "http" {
-		err = v.serveHTTP(ctx)
+		err = v.serveHTTP(serving)
 	} else {
-		err = v.serveStdio(ctx, p.Stdin, p.Stdout)
+		err = v.serveStdio(serving, p.Stdin, p.Stdout)
 	}
-	return errors.Join(err, v.end(ctx))
+	return errors.Join(err, graceful(), v.end(ctx))
 }
 
 // setUp makes the parts and starts the manager. The error is settings.Faults
@@ -127,7 +124,7 @@ func (v *serving) newServer(setup error) *mcp.Server {
 		AllowedOrigins: v.settings.MCP.AllowedOrigins, MaxBody: v.settings.MCP.MaxBodyMB << 20,
 	}
 	if v.manager != nil {
-		o.Ready = v.manager.Ping
+		o.Ready = v.manager.Ready
 	}
 	return mcp.New(o)
 }
@@ -138,42 +135,10 @@ func setupError(faults settings.Faults) error {
 		faultHead(faults), faults)
 }
 
-// untilSignal ends the context at the first SIGINT or SIGTERM; a second one has its
-// default effect and ends the process at once, however soon after the first it comes.
-// A client that has gone breaks our pipes; without a handler for SIGPIPE the first line
-// written then would end the process before it had tidied up.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	over := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for first := true; ; first = false {
-			select {
-			case <-over:
-				return
-			case s := <-signals:
-				cancel()
-				if !first {
-					signal.Reset(s)
-					_ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) // it can only end us
-				}
-			}
-		}
-	})
-	return ctx, sync.OnceFunc(func() {
-		signal.Stop(signals)
-		close(over)
-		watch.Wait()
-		cancel()
-	})
-}
-
 // serveStdio serves the one client that started us, until it closes our
 // standard input or ctx ends.
 func (v *serving) serveStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	v.recover(ctx)
 	err := v.server.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil {
 		err = nil // a signal ended it, as it should
@@ -181,18 +146,4 @@ func (v *serving) serveStdio(ctx context.Context, in io.Reader, out io.Writer) e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
 	return errors.Join(err, v.server.Close(ctx))
-}
-
-// end destroys what sessions there are. It runs when ctx is over, so on a clock
-// of its own.
-func (v *serving) end(ctx context.Context) error {
-	if v.manager == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
-	defer cancel()
-	if err := errors.Join(v.manager.Close(ctx), v.parts.provider.Close()); err != nil {
-		return fmt.Errorf("shut down: %w", err)
-	}
-	return nil
 }

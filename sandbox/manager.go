@@ -121,8 +121,20 @@ func NewManager(o Options) *Manager {
 	return m
 }
 
-// Ping tells whether the engine answers.
-func (m *Manager) Ping(ctx context.Context) error { return m.provider.Ping(ctx) }
+// Ready tells whether a call could be served now: the engine answers, and this server
+// neither ends nor has lost its place.
+func (m *Manager) Ready(ctx context.Context) error {
+	m.mu.Lock()
+	closed, fenced := m.closed, m.tenure.fenced
+	m.mu.Unlock()
+	switch {
+	case fenced:
+		return fencedError("check readiness")
+	case closed:
+		return shuttingDown()
+	}
+	return m.provider.Ping(ctx)
+}
 
 // find returns the owner's live entry, or says why there is none. m.mu is held.
 func (m *Manager) find(owner Owner, id string) (*entry, error) {

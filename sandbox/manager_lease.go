@@ -56,11 +56,21 @@ func notHeardYet(op string) *Error {
 // instance is not its own alone calls it before it serves.
 func (m *Manager) Recover(ctx context.Context) error { return m.holdLease(ctx) }
 
+// BeginRecovery is Recover without the wait.
+func (m *Manager) BeginRecovery() {
+	m.mu.Lock()
+	m.tenure.asked = true
+	m.mu.Unlock()
+	select {
+	case m.tenure.wanted <- struct{}{}:
+	default:
+	}
+}
+
 // holdLease makes sure that the lease is held and the sessions are recovered.
 func (m *Manager) holdLease(ctx context.Context) error {
 	m.mu.Lock()
 	t := &m.tenure
-	t.asked = true
 	fenced, fine, tried := t.fenced, t.recovered && time.Now().Before(t.until), t.tried
 	m.mu.Unlock()
 	switch {
@@ -69,10 +79,7 @@ func (m *Manager) holdLease(ctx context.Context) error {
 	case fine:
 		return nil
 	}
-	select {
-	case m.tenure.wanted <- struct{}{}:
-	default:
-	}
+	m.BeginRecovery()
 	select {
 	case <-tried:
 	case <-ctx.Done():

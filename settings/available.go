@@ -10,7 +10,6 @@ func Unavailable() []string {
 		DockerPrefix + "READINESS_PROBE_ENABLED",
 		DockerPrefix + "READINESS_PROBE_IMAGE",
 		DockerPrefix + "READINESS_PROBE_TIMEOUT_SECONDS",
-		DockerPrefix + "INSTANCE_GRACE_SECONDS",
 		DockerPrefix + "TOOL_IMAGE",
 		DockerPrefix + "EXECUTOR_MODE",
 		DockerPrefix + "IDLE_TTL_SECONDS",

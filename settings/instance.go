@@ -19,7 +19,7 @@ func (s *Settings) nameInstance(faults *Faults) {
 		return
 	}
 	if s.MCP.Transport != "http" {
-		s.Docker.Instance = "stdio-" + strings.ToLower(rand.Text())
+		s.Docker.Instance, s.UniqueInstance = "stdio-"+strings.ToLower(rand.Text()), true
 		return
 	}
 	host, err := os.Hostname()

@@ -24,6 +24,10 @@ type Settings struct {
 	// Warnings are sentences about variables that have no effect, for the log.
 	Warnings []string
 
+	// UniqueInstance says that the instance's name was made for this server alone: no other
+	// can come back under it.
+	UniqueInstance bool
+
 	given map[string]string // variables of ours that are set, as they were set
 }
 
