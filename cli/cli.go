@@ -86,7 +86,7 @@ func (p Process) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.serveCommand(), p.doctorCommand(), p.configCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.versionCommand())
 	return root
 }
 

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// stopSignals ask the program to end.
+func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+
 // untilSignal ends the context at the first SIGINT or SIGTERM; a second one has its
 // default effect and ends the process at once, however soon after the first it comes.
 // A client that has gone breaks our pipes; without a handler for SIGPIPE the first line
@@ -19,7 +22,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
 	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {

@@ -69,13 +69,13 @@ type Manager struct {
 	end    context.CancelFunc
 	sweeps chan struct{} // one token: sweeps do not overlap
 
-	mu       sync.Mutex
-	tenure   tenure
-	dead     deadSince
-	closed   bool
-	sessions map[string]*entry
-	lost     map[string]lostSession
-	execs    map[string]*record
+	mu        sync.Mutex
+	tenure    tenure
+	leaseless map[string]time.Time // instances that have sessions and no lease, since when by the engine's clock
+	closed    bool
+	sessions  map[string]*entry
+	lost      map[string]lostSession
+	execs     map[string]*record
 }
 
 // entry is a session that is alive or being made.
@@ -114,7 +114,7 @@ func NewManager(o Options) *Manager {
 		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log,
 		life: life, end: end, sweeps: make(chan struct{}, 1),
 		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
-		tenure: newTenure(), dead: deadSince{},
+		tenure: newTenure(), leaseless: map[string]time.Time{},
 	}
 	m.work.Go(m.sweepLoop)
 	m.work.Go(m.keepLease)

@@ -68,21 +68,16 @@ func (m *Manager) make(ctx context.Context, id string, spec Spec, progress Progr
 // when one of a living server holds it. Beside a session of ours that is already made,
 // only an older one counts: of two that were made together one stays.
 func (m *Manager) clearWorkspace(ctx context.Context, spec Spec, ours *Info) error {
-	all, err := m.provider.List(ctx)
+	i, err := TakeInventory(ctx, m.provider)
 	if err != nil {
 		return err
 	}
-	var dead deadSet
-	for _, other := range all {
+	dead := m.deadIn(i)
+	for _, other := range i.Sessions {
 		if other.OwnerHash != spec.Owner.Hash() || other.Durability != Persistent || other.WorkspaceKey != spec.WorkspaceKey || m.knows(other.ID) {
 			continue
 		}
-		if dead == nil {
-			if dead, err = m.deadInstances(ctx); err != nil {
-				return err
-			}
-		}
-		if other.Instance == m.instance || dead.has(other.Instance) {
+		if _, gone := dead[other.Instance]; gone || other.Instance == m.instance {
 			m.log.Info("workspace taken over from a server that is gone", "session", ShortID(other.ID), "instance", other.Instance)
 			if _, err := m.provider.Destroy(ctx, other.ID); err != nil {
 				return err
