@@ -60,9 +60,7 @@ func (x execOut) is(status string, code int, stdout, stderr string) error {
 	if x.ExitCode != nil {
 		have = *x.ExitCode
 	}
-	// A stop waits 4 s for the output's end and then says that it may not be whole.
-	whole := x.OutputComplete || status == "killed" || status == "timed_out"
-	if x.Status != status || have != code || x.Stdout != stdout || x.Stderr != stderr || !whole {
+	if x.Status != status || have != code || x.Stdout != stdout || x.Stderr != stderr || !x.OutputComplete {
 		return fmt.Errorf("want %s with %d, %q, %q, got %v", status, code, stdout, stderr, x)
 	}
 	return nil
