@@ -125,7 +125,7 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 	if !ok {
 		return nil, sandbox.Errorf("create session", sandbox.KindInternal, "the session's labels cannot be read back")
 	}
-	s.oomSeen = 0
+	s.spec, s.oomSeen = c.spec, 0
 	for _, n := range notes {
 		s.note(n)
 	}

@@ -51,13 +51,22 @@ func (a archiveTools) frozen(ctx context.Context, op string, do func(context.Con
 
 // freeze returns what lets the session run again. One that is stopped cannot race.
 func (a archiveTools) freeze(ctx context.Context, op string) (thaw func() error, err error) {
+	a.s.p.freezes.begin(a.s.containerID)
+	defer func() {
+		if thaw == nil {
+			a.s.p.freezes.end(a.s.containerID, true)
+		}
+	}()
 	for deadline := time.Now().Add(freezeWait); ; {
 		err := a.s.p.api.ContainerPause(ctx, a.s.containerID)
 		switch {
 		case err == nil:
 			return func() error { return a.thaw(ctx, op) }, nil
 		case isStopped(err):
-			return func() error { return nil }, nil
+			return func() error {
+				a.s.p.freezes.end(a.s.containerID, true)
+				return nil
+			}, nil
 		case !errdefs.IsConflict(err) || !strings.Contains(err.Error(), "already paused"):
 			return nil, a.s.failed(op, err)
 		case time.Now().After(deadline):
@@ -75,7 +84,9 @@ func (a archiveTools) thaw(ctx context.Context, op string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 	defer cancel()
 	err := a.s.p.api.ContainerUnpause(ctx, a.s.containerID)
-	if err != nil && !errdefs.IsNotFound(err) {
+	thawed := err == nil || errdefs.IsNotFound(err)
+	a.s.p.freezes.end(a.s.containerID, thawed)
+	if !thawed {
 		a.s.p.log.Error("session stays paused", "session", sandbox.ShortID(a.s.info.ID), "error", err)
 		return a.s.failed(op, err)
 	}

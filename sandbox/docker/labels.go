@@ -31,6 +31,7 @@ const (
 	labelCPU     = sandbox.LabelStem + "cpu"
 	labelMemory  = sandbox.LabelStem + "memory_mb"
 	labelPids    = sandbox.LabelStem + "pids"
+	labelIsolate = sandbox.LabelStem + "isolation"
 	labelUser    = sandbox.LabelStem + "user"  // uid:gid:name
 	labelHome    = sandbox.LabelStem + "home"  // as HOME has it
 	labelBash    = sandbox.LabelStem + "bash"  // 1 or 0
@@ -64,7 +65,8 @@ func (p *Provider) sessionLabels(id string, spec sandbox.Spec, facts imageFacts,
 		labelCreated: created.UTC().Format(time.RFC3339Nano), labelTTL: strconv.FormatInt(int64(spec.TTL/time.Second), 10),
 		labelImage: spec.Image, labelNetwork: string(spec.Network),
 		labelCPU: number(spec.CPU), labelMemory: number(spec.MemoryMB), labelPids: number(spec.Pids),
-		labelUser: facts.user.String() + ":" + facts.user.name, labelHome: facts.user.home, labelBash: yesNo(facts.bash),
+		labelIsolate: string(spec.Isolation),
+		labelUser:    facts.user.String() + ":" + facts.user.name, labelHome: facts.user.home, labelBash: yesNo(facts.bash),
 		labelEnv: list(slices.Sorted(maps.Keys(spec.Env))), labelLabels: list(slices.Sorted(maps.Keys(spec.Labels))),
 		labelNotes: list(notes),
 	})
@@ -104,8 +106,9 @@ type labelled struct {
 	name        string // without the leading slash
 	imageID     string
 	state       sandbox.State
-	created     time.Time // by the engine's clock
+	created     time.Time // by the engine's clock, which the label's is not
 	labels      map[string]string
+	env         []string // of the container; known where it was inspected
 }
 
 // session reads a session from its container's labels. ok is false for a
@@ -125,7 +128,9 @@ func (l labelled) session(p *Provider) (*Session, bool) {
 		ID: id, OwnerHash: v(labelOwner), Instance: v(labelInstance), Image: v(labelImage), ImageID: l.imageID,
 		Network: sandbox.Network(v(labelNetwork)), Durability: sandbox.Durability(v(labelDurability)),
 		WorkspaceKey: v(labelWorkspace), WorkspacePath: workspacePath,
-		Labels: map[string]string{}, CreatedAt: l.created, State: l.state, HasBash: v(labelBash) == "1",
+		// Whole seconds: a list has no more. The label's time is the clock of
+		// whoever wrote it (attack T72).
+		Labels: map[string]string{}, CreatedAt: l.created.Truncate(time.Second), State: l.state, HasBash: v(labelBash) == "1",
 	}
 	// A label that cannot be read leaves its field empty: a session that the
 	// engine shows is never left out for it (attack T72).
@@ -135,9 +140,6 @@ func (l labelled) session(p *Provider) (*Session, bool) {
 	if ttl, err := strconv.ParseInt(v(labelTTL), 10, 32); err == nil {
 		info.TTL = time.Duration(ttl) * time.Second
 	}
-	if created, err := time.Parse(time.RFC3339Nano, v(labelCreated)); err == nil {
-		info.CreatedAt = created
-	}
 	_ = json.Unmarshal([]byte(v(labelEnv)), &info.EnvNames)
 	_ = json.Unmarshal([]byte(v(labelNotes)), &info.Notes)
 	var names []string
@@ -145,7 +147,7 @@ func (l labelled) session(p *Provider) (*Session, bool) {
 	for _, name := range names {
 		info.Labels[name] = l.labels[name]
 	}
-	return &Session{p: p, containerID: l.containerID, user: user, info: info, oomSeen: oomUnknown}, true
+	return &Session{p: p, containerID: l.containerID, user: user, spec: l.spec(info), info: info, oomSeen: oomUnknown}, true
 }
 
 // readAccount reads uid:gid:name.

@@ -38,7 +38,8 @@ func (p *Provider) List(ctx context.Context) ([]sandbox.Info, error) {
 	return infos, nil
 }
 
-// Open returns one session (sandbox.Provider).
+// Open returns one session (sandbox.Provider). It is for the server that is
+// entitled to work in the session: one that is found frozen runs again.
 func (p *Provider) Open(ctx context.Context, id string) (sandbox.Session, error) {
 	const op = "open session"
 	if !sandbox.ValidSessionID(id) {
@@ -56,12 +57,16 @@ func (p *Provider) Open(ctx context.Context, id string) (sandbox.Session, error)
 	if err != nil {
 		return nil, p.failed(op, err)
 	}
-	l := labelled{containerID: c.ID, name: strings.TrimPrefix(c.Name, "/"), imageID: c.Image, state: stateOf(c.State.Status), labels: c.Config.Labels}
-	// A time that cannot be read stays zero, like a label's.
-	l.created, _ = time.Parse(time.RFC3339Nano, c.Created)
+	l := labelled{containerID: c.ID, name: strings.TrimPrefix(c.Name, "/"), imageID: c.Image, state: stateOf(c.State.Status), labels: c.Config.Labels, env: c.Config.Env}
+	if l.created, err = time.Parse(time.RFC3339Nano, c.Created); err != nil {
+		return nil, sandbox.Errorf(op, sandbox.KindInternal, "the engine does not tell when the session was made").Because(err)
+	}
 	s, ok := l.session(p)
 	if !ok || l.state == sandbox.StateLost {
 		return nil, noSession(op)
+	}
+	if c.State.Paused {
+		return s, s.thawLeft(ctx)
 	}
 	return s, nil
 }

@@ -41,6 +41,7 @@ type Provider struct {
 	images   images
 	pulls    pulls
 	networks networkCache
+	freezes  freezes
 
 	// What outlives the call that began it (a pull, a look into an image) runs
 	// in work, under life; Close ends it and waits.
@@ -75,7 +76,7 @@ func New(cfg Config) (*Provider, error) {
 		}
 	}
 	var err error
-	if p.api, err = newClient(p.dialer, "caisson/"+cfg.Version); err != nil {
+	if p.api, err = newClient(p.dialer, userAgent(cfg)); err != nil {
 		return nil, err
 	}
 	p.life, p.endLife = context.WithCancel(context.Background()) // the provider's own life, no caller's
@@ -84,6 +85,8 @@ func New(cfg Config) (*Provider, error) {
 	}
 	return p, nil
 }
+
+func userAgent(cfg Config) string { return "caisson/" + cfg.Version }
 
 func (p *Provider) checkConfig() error {
 	var hostErr, profileErr error

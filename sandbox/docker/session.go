@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type Session struct {
 	p           *Provider
 	containerID string
 	user        account
+	spec        sandbox.Spec
 
 	mu      sync.Mutex
 	info    sandbox.Info
@@ -48,6 +50,13 @@ func (s *Session) Info() sandbox.Info {
 	info := s.info
 	info.Notes = slices.Clone(info.Notes)
 	return info
+}
+
+// Spec returns what the session was made from (sandbox.Session).
+func (s *Session) Spec() sandbox.Spec {
+	spec := s.spec
+	spec.Env, spec.Labels = maps.Clone(spec.Env), maps.Clone(spec.Labels)
+	return spec
 }
 
 // note adds a note to the session, once for each code.
@@ -77,10 +86,23 @@ func (s *Session) createExec(ctx context.Context, op string, options container.E
 		}
 		made, err = s.p.api.ContainerExecCreate(ctx, s.containerID, options)
 	}
+	if err != nil && isPaused(err) && s.p.freezes.takeStuck(s.containerID) {
+		if err := s.thawLeft(ctx); err != nil {
+			return "", err
+		}
+		made, err = s.p.api.ContainerExecCreate(ctx, s.containerID, options)
+	}
 	if err != nil {
 		return "", s.failed(op, err)
 	}
 	return made.ID, nil
+}
+
+// inspect asks the engine for the session's container.
+func (s *Session) inspect(ctx context.Context) (container.InspectResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return s.p.api.ContainerInspect(ctx, s.containerID)
 }
 
 // revive starts the container again, which the engine's or its host's restart
