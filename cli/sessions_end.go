@@ -26,31 +26,34 @@ func (p Process) sessionsDestroy() *cobra.Command {
 			}
 			return p.operate(cmd.Context(), func(ctx context.Context, e sandbox.Provider, _ settings.Settings) error {
 				if instance != "" {
-					var err error
-					if ids, err = sessionsOf(ctx, e, instance); err != nil {
-						return err
-					}
+					return p.endInstance(ctx, e, instance)
 				}
 				return p.endSessions(ctx, e, ids)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&instance, "instance", "", "end all sessions of this instance")
+	cmd.Flags().StringVar(&instance, "instance", "", "end all sessions of this instance, and take its lease away")
 	return cmd
 }
 
-func sessionsOf(ctx context.Context, e sandbox.Provider, instance string) ([]string, error) {
-	all, err := e.List(ctx)
+// endInstance ends all sessions of an instance, and takes its lease away: a server that
+// lives makes a new one.
+func (p Process) endInstance(ctx context.Context, e sandbox.Provider, instance string) error {
+	i, err := sandbox.TakeInventory(ctx, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var ids []string
-	for _, s := range all {
+	for _, s := range i.Sessions {
 		if s.Instance == instance {
 			ids = append(ids, s.ID)
 		}
 	}
-	return ids, nil
+	err = p.endSessions(ctx, e, ids)
+	if lease, ok := i.Leases[instance]; ok {
+		err = errors.Join(err, e.DropLease(ctx, lease))
+	}
+	return err
 }
 
 // endSessions goes on past one that cannot be ended.

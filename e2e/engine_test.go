@@ -166,8 +166,14 @@ func (e *engine) container(t testing.TB, session string) container.InspectRespon
 	return inspected
 }
 
-// of lists the containers of one instance.
+// of lists the containers of one instance, without its lease.
 func (e *engine) of(t testing.TB, instance string) []container.Summary {
+	t.Helper()
+	return slices.DeleteFunc(e.all(t, instance), func(c container.Summary) bool { return c.Labels["caisson.role"] == "lease" })
+}
+
+// all lists the containers of one instance.
+func (e *engine) all(t testing.TB, instance string) []container.Summary {
 	t.Helper()
 	found, err := e.api.ContainerList(t.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "caisson.instance="+instance))})
 	if err != nil {

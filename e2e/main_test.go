@@ -129,7 +129,7 @@ func (s *stage) close() error {
 		if shared.server == nil {
 			continue
 		}
-		if err := shared.server.end(); err != nil {
+		if err := errors.Join(shared.server.end(), shared.server.clear()); err != nil {
 			all = append(all, fmt.Errorf("the shared server %s: %w", key, err))
 		}
 	}

@@ -148,7 +148,11 @@ func start(t testing.TB, l launch) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := v.end(); err != nil {
+		err := v.end()
+		if v.url != "" && l.args == nil {
+			err = errors.Join(err, v.clear())
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
@@ -176,6 +180,17 @@ func (v *server) end() error {
 	}
 	if text := v.stderr.String(); strings.Contains(text, "DATA RACE") {
 		return errors.New(text)
+	}
+	return nil
+}
+
+// clear removes what an instance keeps on the engine when its server has ended: the
+// sessions of a shared endpoint stay for the next server.
+func (v *server) clear() error {
+	clear := exec.Command(v.cmd.Path, "sessions", "destroy", "--instance", v.instance)
+	clear.Dir, clear.Env = v.cmd.Dir, v.cmd.Env
+	if out, err := clear.CombinedOutput(); err != nil {
+		return fmt.Errorf("clear %s: %w: %s", v.instance, err, out)
 	}
 	return nil
 }

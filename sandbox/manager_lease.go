@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -155,20 +154,19 @@ func (m *Manager) tend() error {
 	return nil
 }
 
-// endLease gives the lease back where no session of ours is left. Where some are, it runs
-// out by itself: the next server of the instance takes it over at once, and others leave
-// the sessions alone for as long as it may come.
+// endLease gives the lease back where no session of ours is left. Where some are it runs
+// out now: the next server of the instance takes it over at once, and others leave the
+// sessions alone for as long as it may come.
 func (m *Manager) endLease(ctx context.Context) error {
 	m.mu.Lock()
-	held, left := m.tenure.held, len(m.sessions)
-	fenced := m.tenure.fenced
+	held, left, fenced := m.tenure.held, len(m.sessions), m.tenure.fenced
 	m.mu.Unlock()
-	if held.Epoch == 0 || left > 0 || fenced {
+	switch {
+	case held.Epoch == 0 || fenced:
 		return nil
+	case left == 0:
+		return m.provider.DropLease(ctx, held)
 	}
-	err := m.provider.DropLease(ctx, held)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		m.log.Warn("lease not given back", "instance", m.instance, "error", err)
-	}
+	_, err := m.provider.RenewLease(ctx, held, 0)
 	return err
 }

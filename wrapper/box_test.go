@@ -190,7 +190,8 @@ func (b *box) commandAs(uid int, argv ...string) *exec.Cmd {
 			args = append(args, "/usr/bin/prlimit", fmt.Sprintf("--nproc=%d", b.nproc), "--")
 		}
 	}
-	cmd := exec.Command("nsenter", append(args, argv...)...)
+	// A signal that the test's own parent ignores would be ignored by every command.
+	cmd := exec.Command("/usr/bin/env", append([]string{"--default-signal", "/usr/bin/nsenter"}, append(args, argv...)...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"}
 	cmd.Dir = "/"
 	return cmd
