@@ -68,6 +68,12 @@ func memoryBombs(s *scene) {
 		s.Errorf("a kill of its own: %d, out of memory %v", r.code(), r.OOMKilled)
 	}
 	s.Logf("the host has %d MiB less at the most", least>>20)
+	// What a session takes of the host is what its group is charged with: the host's own
+	// figure moves with all that others do.
+	peak, err := strconv.ParseInt(strings.TrimSpace(b.sh("cd /sys/fs/cgroup; cat memory.peak 2>/dev/null || cat memory/memory.max_usage_in_bytes")), 10, 64)
+	if err != nil || peak > limit<<20*11/10 || peak < limit<<20/2 {
+		s.Errorf("the session held %d MiB at the most, its limit is %d; %v", peak>>20, limit, err)
+	}
 }
 
 // busyProcessors keeps all processors busy in four sessions.
@@ -89,6 +95,8 @@ func busyProcessors(s *scene) {
 		loads[i].used, loads[i].at = loads[i].out.CPU(), time.Now()
 	}
 	var times []time.Duration
+	// A quarter of the row's minute: the quota holds in each tenth of a second, and 15 s
+	// of calls are enough for their 95th percentile. All tests beside it wait meanwhile.
 	for began := time.Now(); time.Since(began) < 15*time.Second; {
 		asked := time.Now()
 		if _, err := s.h.Provider.List(s.Context()); err != nil {
