@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -53,7 +54,19 @@ func (p *Provider) failed(op string, err error) *sandbox.Error {
 			return sandbox.Errorf(op, row.kind, "%s", row.text).Because(err)
 		}
 	}
+	if isStrange(err) {
+		return sandbox.Errorf(op, sandbox.KindUnavailable, "what answers at %s does not answer like an engine", p.host).Because(err)
+	}
 	return sandbox.Errorf(op, sandbox.KindInternal, "the engine gave an answer that is not understood").Because(err)
+}
+
+// isStrange tells of answers that no engine gives: the 502 of a gateway before it,
+// words where there should be JSON.
+func isStrange(err error) bool {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &mistyped) ||
+		strings.Contains(err.Error(), "Error response from daemon: ") || strings.Contains(err.Error(), "request returned ")
 }
 
 // linkFailure tells errors of the way to the engine from answers of the engine.

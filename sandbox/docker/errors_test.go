@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,10 @@ func TestCON08_EngineAnswersBecomeKinds(t *testing.T) {
 		{engineAnswer(500, "write /var: no space left on device"), sandbox.KindNoSpace},
 		{engineAnswer(501, "x"), sandbox.KindNotSupported},
 		{engineAnswer(503, "x"), sandbox.KindUnavailable},
-		{engineAnswer(418, "x"), sandbox.KindInternal},
+		{engineAnswer(418, "x"), sandbox.KindUnavailable},
+		{engineAnswer(502, "x"), sandbox.KindUnavailable},
+		{json.Unmarshal([]byte("<html>"), new(int)), sandbox.KindUnavailable},
+		{json.Unmarshal([]byte("[]"), new(int)), sandbox.KindUnavailable},
 		{context.Canceled, sandbox.KindCancelled},
 		{context.DeadlineExceeded, sandbox.KindUnavailable},
 		{io.ErrUnexpectedEOF, sandbox.KindUnavailable},
