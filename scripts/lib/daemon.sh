@@ -33,7 +33,7 @@ TOML
   "exec-opts": ["native.cgroupdriver=cgroupfs"],
   "cgroup-parent": "/$ENGINE_ID/containers",
   "storage-driver": "overlay2",
-  "live-restore": false,
+  "live-restore": ${CAISSON_ENGINE_LIVE_RESTORE:-false},
   "userland-proxy": false,
   "shutdown-timeout": 5
 }
@@ -59,7 +59,7 @@ spawn() {
 }
 
 daemon_start() {
-  local containerd dockerd
+  local containerd
   mkdir -p "$(cgroup_main)/engine"
   # A killed daemon leaves its pid file, and the number may be another's by now.
   rm -f "$ENGINE_PIDFILE" "$ENGINE_SOCKET" "$ENGINE_CONTAINERD"
@@ -67,9 +67,26 @@ daemon_start() {
     containerd --config "$ENGINE_DIR/containerd.toml")
   printf '%s\n' "$containerd" >"$ENGINE_RUN/containerd.pid"
   daemon_wait "$containerd" test -S "$ENGINE_CONTAINERD"
-  dockerd=$(spawn nsenter --mount="/proc/$containerd/ns/mnt" -- \
+  dockerd_start "$containerd"
+}
+
+# dockerd_start CONTAINERD-PID
+dockerd_start() {
+  local dockerd
+  dockerd=$(spawn nsenter --mount="/proc/$1/ns/mnt" -- \
     dockerd --config-file "$ENGINE_DIR/daemon.json")
   daemon_wait "$dockerd" engine_healthy
+}
+
+# daemon_bounce kills dockerd alone and starts it again. Under live-restore the
+# containers know nothing of it.
+daemon_bounce() {
+  local dockerd
+  dockerd=$(<"$ENGINE_PIDFILE")
+  kill -KILL "$dockerd"
+  wait_gone "$dockerd" 20 || die 'dockerd does not end'
+  rm -f "$ENGINE_PIDFILE" "$ENGINE_SOCKET"
+  dockerd_start "$(<"$ENGINE_RUN/containerd.pid")"
 }
 
 # daemon_wait PID CHECK... waits up to 60 s for a daemon to be ready.

@@ -132,7 +132,9 @@ func dialer(engine, dir string) (func() (net.Conn, error), error) {
 	return func() (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), dialTime) // the caller's end is seen once there is a connection
 		defer cancel()
-		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", at.Host)
+		// The same as a server's own: what it would notice of the link, it is told by us.
+		plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}}
+		return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, "tcp", at.Host)
 	}, nil
 }
 
