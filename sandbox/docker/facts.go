@@ -2,12 +2,8 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"path"
 	"time"
-
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
 
 	"caisson/sandbox"
 )
@@ -147,16 +143,11 @@ const (
 )
 
 func (p *Provider) sweepExaminees(ctx context.Context) error {
-	found, err := p.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("label", labelRole+"="+roleExamine), filters.Arg("label", labelInstance+"="+p.cfg.Instance))})
+	now, err := p.engineTime(ctx)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, c := range found {
-		if nameOf(c.Names, examinePrefix) != "" && time.Since(time.Unix(c.Created, 0)) > examineAge {
-			errs = append(errs, p.remove(ctx, c.ID))
-		}
-	}
-	return errors.Join(errs...)
+	own := func(instance string) bool { return instance == p.cfg.Instance }
+	_, err = p.pruneHelpers(ctx, remains{before: now.Add(-examineAge), of: own})
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/image"
 
@@ -66,10 +65,7 @@ func (p *Provider) smallestImage(ctx context.Context, refused error) (string, er
 
 // standing is every lease on the engine, those that others outrank included.
 func (p *Provider) standing(ctx context.Context) ([]sandbox.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	found, err := p.api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("label", labelSandbox+"=1"), filters.Arg("label", labelRole+"="+roleLease))})
+	found, err := p.containersOf(ctx, filters.NewArgs(filters.Arg("label", labelSandbox+"=1"), filters.Arg("label", labelRole+"="+roleLease)))
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,7 @@ func (p *Provider) List(ctx context.Context) ([]sandbox.Info, error) {
 	if err := p.connect(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	found, err := p.api.ContainerList(ctx, container.ListOptions{
-		All: true, Filters: filters.NewArgs(filters.Arg("label", labelSandbox+"=1")),
-	})
+	found, err := p.containersOf(ctx, filters.NewArgs(filters.Arg("label", labelSandbox+"=1")))
 	if err != nil {
 		return nil, p.failed("list sessions", err)
 	}
