@@ -2,8 +2,10 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,5 +285,79 @@ func TestAttackT60_WhatNobodyKnowsOfIsRemovedAfterAGrace(t *testing.T) {
 		wantSessions(t, f, mine.ID, unheard)
 		<-time.After(90 * time.Second)
 		wantSessions(t, f, mine.ID)
+	})
+}
+
+func TestTTL03_DUR04_TheSweepKeepsPersistentWorkspaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := sandboxtest.NewFake()
+		m := server(t, f, "a", sandbox.KeepNothing)
+		spec := sandbox.Spec{Owner: alice, WorkspaceKey: "w", Durability: sandbox.Persistent, TTL: 10 * time.Second}
+		s := create(t, m, spec)
+		session, release, err := m.Acquire(alice, s.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.WriteFiles(t.Context(), []sandbox.FileWrite{{Path: "f", Content: []byte("kept")}}); err != nil {
+			t.Fatal(err)
+		}
+		release()
+		<-time.After(20 * time.Second)
+		wantSessions(t, f)
+		session, release, err = m.Acquire(alice, create(t, m, spec).ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := session.ReadFile(t.Context(), sandbox.FileRead{Path: "f", Limit: 100}); err != nil || string(got.Content) != "kept" {
+			t.Errorf("%q %v", got.Content, err)
+		}
+		release()
+		if _, _, err := m.Destroy(t.Context(), alice, create(t, m, spec).ID); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := m.Workspaces(t.Context(), alice); err != nil || len(all) != 1 {
+			t.Fatalf("after a destroy: %v %v", all, err)
+		}
+		if err := m.DeleteWorkspace(t.Context(), alice, "w"); err != nil {
+			t.Error(err)
+		}
+		if all, err := m.Workspaces(t.Context(), alice); err != nil || len(all) != 0 {
+			t.Errorf("after its removal: %v %v", all, err)
+		}
+	})
+}
+
+func TestTTL07_AttackT69_UsedAtTheLastMomentIsNeverRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := sandboxtest.NewFake()
+		m := server(t, f, "a", sandbox.KeepNothing)
+		var all sync.WaitGroup
+		for i := range 200 {
+			ttl := 10*time.Second + time.Duration(i)*250*time.Millisecond
+			s := create(t, m, sandbox.Spec{TTL: ttl, Owner: sandbox.Owner{Name: fmt.Sprint(i)}})
+			all.Go(func() {
+				owner := sandbox.Owner{Name: fmt.Sprint(i)}
+				for range 5 {
+					<-time.After(ttl - time.Duration(i)) // as it expires, or just before
+					if _, err := m.Extend(owner, s.ID, 0); err != nil {
+						t.Errorf("ttl %v: %v", ttl, err)
+						return
+					}
+				}
+				used := time.Now()
+				for {
+					<-time.After(time.Second)
+					if _, err := m.Session(owner, s.ID); err != nil {
+						break
+					}
+				}
+				// A sweep each 5 s, and one look a second.
+				if idle := time.Since(used); idle < ttl || idle > ttl+7*time.Second {
+					t.Errorf("ttl %v: gone after %v of idleness", ttl, idle)
+				}
+			})
+		}
+		all.Wait()
+		wantSessions(t, f)
 	})
 }
