@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/containerd/errdefs/pkg/errhttp"
@@ -40,13 +39,23 @@ func (p *Provider) attach(ctx context.Context, execID string) (*stream, error) {
 
 // attachOn is attach on a connection that is being made already.
 func (p *Provider) attachOn(ctx context.Context, a *ahead, execID string) (*stream, error) {
+	s, err := p.takeOver(ctx, a, "/exec/"+execID+"/start", container.ExecStartOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s.execID = execID
+	return s, nil
+}
+
+// takeOver asks the engine for a stream in place of an answer.
+func (p *Provider) takeOver(ctx context.Context, a *ahead, path string, body any) (*stream, error) {
 	<-a.done
 	conn, err := a.conn, a.err
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	reader, err := p.upgrade(conn, execID)
+	reader, err := p.upgrade(conn, path, body)
 	if !stop() {
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -54,7 +63,7 @@ func (p *Provider) attachOn(ctx context.Context, a *ahead, execID string) (*stre
 		_ = conn.Close() // the start's error is the one that matters
 		return nil, err
 	}
-	return &stream{execID: execID, conn: conn, reader: reader}, nil
+	return &stream{conn: conn, reader: reader}, nil
 }
 
 // ahead is a connection on its way, so that its handshakes and another call to
@@ -82,14 +91,13 @@ func (a *ahead) drop() {
 	}
 }
 
-// upgrade sends the start request and reads the answer's header.
-func (p *Provider) upgrade(conn net.Conn, execID string) (*bufio.Reader, error) {
-	body, err := json.Marshal(container.ExecStartOptions{})
+// upgrade sends the request and reads the answer's header.
+func (p *Provider) upgrade(conn net.Conn, path string, body any) (*bufio.Reader, error) {
+	content, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "http", Host: "engine", Path: "/v" + p.api.ClientVersion() + "/exec/" + execID + "/start"}
-	req, err := http.NewRequest(http.MethodPost, u.String(), bytes.NewReader(body)) //nolint:noctx // attach closes the connection when its context ends
+	req, err := http.NewRequest(http.MethodPost, "http://engine/v"+p.api.ClientVersion()+path, bytes.NewReader(content)) //nolint:noctx // attach closes the connection when its context ends
 	if err != nil {
 		return nil, err
 	}
