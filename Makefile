@@ -28,6 +28,10 @@ test: ## set up all it needs and run every test, on an engine of its own
 soak: ## run thousands of commands, and what is left of them, on an engine of its own
 	scripts/soak
 
+.PHONY: chaos
+chaos: ## kill servers, clients and engines for ten minutes, and look for lies and leftovers
+	scripts/chaos
+
 .PHONY: check
 check: ## format, linters, shell scripts; needs no engine
 	scripts/check

@@ -74,6 +74,9 @@ func (l *ledger) make(c conn, broken func() bool, tool string, arguments args) (
 	}
 	code := r.code()
 	l.failures[code]++
+	if code == "cancelled" && broken() {
+		return r, false // a server may still answer a client that is gone
+	}
 	again, known := retriable[code]
 	if told, isTold := r.Meta["retriable"].(bool); !known || !isTold || told != again {
 		l.t.Errorf("%s: no failure that a fault may end in: %v %s", tool, r.Meta, clip(r.text()))

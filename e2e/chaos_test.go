@@ -35,7 +35,8 @@ type chaos struct {
 
 	server  *server
 	client  *actor
-	keys    []*held // persistent workspaces, by the last session that held them
+	named   atomic.Int64 // workspace keys
+	keys    []*held      // persistent workspaces, by the session that held them
 	gone    []string
 	strange []*server // stdio servers that were killed
 }
@@ -44,6 +45,7 @@ type chaos struct {
 // not be done to a server, and then looks for what is left and for what it has said
 // that is not so.
 func TestAttackT60_BugLC01_ChaosLeavesNothingAndNoLie(t *testing.T) {
+	t.Parallel()
 	set := chaosOf(t)
 	t.Logf("CAISSON_CHAOS_SEED=%d CAISSON_CHAOS_ROUNDS=%d", set.seed, set.rounds)
 	e := privateEngine(t, "chaos-rounds")
@@ -150,7 +152,7 @@ func (c *chaos) operate(to conn, broken func() bool, r round, h *held, random *r
 	case "session_create":
 		key := ""
 		if r.key {
-			key = fmt.Sprintf("key-%d", len(c.keys))
+			key = fmt.Sprintf("key-%d", c.named.Add(1))
 		}
 		if made, ok := c.create(to, broken, c.set.ttl, key); ok && key != "" {
 			c.keep(made)
@@ -184,7 +186,7 @@ func (c *chaos) have(n int) *held {
 		}
 		key := ""
 		if c.random.IntN(4) == 0 {
-			key = fmt.Sprintf("key-%d", len(c.keys))
+			key = fmt.Sprintf("key-%d", c.named.Add(1))
 		}
 		h, ok := c.create(c.client.conn, never, c.set.ttl, key)
 		if !ok {

@@ -28,6 +28,7 @@ type creation struct {
 
 	volume      string
 	freshVolume bool
+	asked       bool // the engine was sent the container's create
 	containerID string
 }
 
@@ -110,6 +111,7 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 	ctx, cancel := outlive(ctx, createLimit, answerWait)
 	defer cancel()
 	made, err := c.p.api.ContainerCreate(ctx, config, hostConfig, netConfig, nil, containerName(c.id))
+	c.asked = !neverSent(err)
 	if err != nil {
 		return nil, c.p.createFailed(err)
 	}

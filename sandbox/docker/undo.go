@@ -14,7 +14,8 @@ import (
 // own. The error of the create is what its caller gets; where it cannot be known
 // that nothing is left, that is KindUnknownOutcome.
 func (c *creation) undo(ctx context.Context, failure error) error {
-	if c.containerID == "" && !lostAnswer(failure) && !c.freshVolume {
+	lost := c.asked && lostAnswer(failure)
+	if c.containerID == "" && !lost && !c.freshVolume {
 		return failure
 	}
 	ctx, cancel := cleanup(ctx)
@@ -23,7 +24,7 @@ func (c *creation) undo(ctx context.Context, failure error) error {
 	switch {
 	case c.containerID != "":
 		err = c.p.remove(ctx, c.containerID)
-	case lostAnswer(failure):
+	case lost:
 		err = c.removeLate(ctx)
 	}
 	if err == nil && c.freshVolume {
@@ -37,6 +38,12 @@ func (c *creation) undo(ctx context.Context, failure error) error {
 	c.p.log.Error("a failed create may have left something behind", "session", sandbox.ShortID(c.id), "error", err)
 	return sandbox.Errorf("create session", sandbox.KindUnknownOutcome, "the create failed, and what it made could not be removed: %s", textOf(failure)).
 		Because(errors.Join(failure, err))
+}
+
+// neverSent says that there was no connection to send the call over.
+func neverSent(err error) bool {
+	var dial *dialError
+	return errors.As(err, &dial)
 }
 
 // lostAnswer says whether the engine may have done what it was asked for.
