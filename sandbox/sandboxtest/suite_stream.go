@@ -105,7 +105,11 @@ func notTaken(s *scene) {
 		s.Error("it says that nothing was killed")
 	}
 	b.gone("sleep 341")
-	s.ended(other.finish(), sandbox.StatusKilled, 137)
+	r := other.finish()
+	s.ended(r, sandbox.StatusKilled, 137)
+	if !r.OutputComplete || r.stdout != "on\n" || r.noted("count_may_miss_output") {
+		s.Errorf("the killed one: %q, complete %v, %v", r.stdout, r.OutputComplete, r.Notes)
+	}
 	if took := time.Since(began); took > sandbox.StopLimit+sandbox.EndGrace+time.Second {
 		s.Errorf("the killed one ended after %v", took)
 	}
@@ -114,13 +118,16 @@ func notTaken(s *scene) {
 	if _, err := later.WriteStdin(s.Context(), []byte("\n")); err != nil {
 		s.Error(err)
 	}
-	r := later.finish()
+	r = later.finish()
 	if took := time.Since(began); r.Status != sandbox.StatusLost || r.LostReason != sandbox.LostStatusUnknown || !r.OutputComplete || took > 30*time.Second {
 		s.Errorf("one that ends beside: %v with %d, complete %v, after %v, %v", r.Status, r.code(), r.OutputComplete, took, r.Notes)
 	}
 	b.gone("sleep 342")
 	r = beside.finish()
 	s.ended(r, sandbox.StatusTimedOut, -1)
+	if !r.OutputComplete || r.stdout != "on\n" {
+		s.Errorf("one that runs out of time beside: %q, complete %v, %v", r.stdout, r.OutputComplete, r.Notes)
+	}
 	if took := r.EndedAt.Sub(r.TimeoutAt); took > sandbox.StopLimit+sandbox.EndGrace {
 		s.Errorf("one that runs out of time beside: %v later", took)
 	}
