@@ -118,6 +118,7 @@ func NewManager(o Options) *Manager {
 	}
 	m.work.Go(m.sweepLoop)
 	m.work.Go(m.keepLease)
+	m.work.Go(m.watchDisks)
 	return m
 }
 

@@ -6,7 +6,6 @@ package settings
 // feature takes its lines out.
 func Unavailable() []string {
 	return []string{
-		DockerPrefix + "DISK_MB",
 		DockerPrefix + "READINESS_PROBE_ENABLED",
 		DockerPrefix + "READINESS_PROBE_IMAGE",
 		DockerPrefix + "READINESS_PROBE_TIMEOUT_SECONDS",

@@ -119,7 +119,7 @@ func TestInstanceIsTheHostsOnHTTPAndUniqueOnStdio(t *testing.T) {
 // A feature that is not there may not be asked for and silently left out.
 func TestWhatThisBuildLacksIsRefusedByName(t *testing.T) {
 	for _, set := range []string{
-		"SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true", "SANDBOX_DOCKER_DISK_MB=100", "SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
+		"SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true", "SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
 		"SANDBOX_MCP_PRINCIPALS_FILE=/p.yml", "SANDBOX_MCP_MANIFEST=/m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true",
 	} {
 		name, _, _ := strings.Cut(set, "=")

@@ -59,7 +59,7 @@ type Docker struct {
 
 	SeccompProfile string `env:"SECCOMP_PROFILE" envDefault:"builtin" takes:"builtin, engine or the absolute path of a profile" doc:"System-call filter of every container: our own, the engine's default, or the absolute path of a JSON profile."`
 	FileTransfer   string `env:"FILE_TRANSFER" envDefault:"auto" oneof:"auto exec archive" doc:"How files get in and out of a running session: by commands inside it, by the engine's archive calls, or by commands where the image has them."`
-	DiskMB         int64  `env:"DISK_MB" envDefault:"0" min:"0|16" max:"1073741824" doc:"Disk in MiB for a session; 0 is no cap."`
+	DiskMB         int64  `env:"DISK_MB" envDefault:"0" min:"0|16" max:"1073741824" doc:"Disk in MiB for a session: its root file system and its workspace. A quota where the engine has them, else the session is measured and ended past it; 0 is no cap."`
 
 	AllowPersistent bool              `env:"ALLOW_PERSISTENT" envDefault:"true" doc:"Sessions may have workspaces that outlive them."`
 	MinIsolation    sandbox.Isolation `env:"MIN_ISOLATION" envDefault:"container" oneof:"container vm" doc:"The least that must stand between a session and the engine's host: container or vm."`

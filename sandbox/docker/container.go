@@ -31,6 +31,7 @@ type blueprint struct {
 	pids    *int64
 	runtime string
 	seccomp string // the whole security option; empty: the engine's default profile
+	disk    diskCaps
 }
 
 const (
@@ -90,6 +91,7 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 		ReadonlyPaths:  readonlyPaths,
 		Mounts:         b.mounts(),
 		Resources:      b.resources(),
+		StorageOpt:     sizeOption(b.disk.layerMB),
 		Init:           ptr(true), // reaps what commands leave behind
 		ReadonlyRootfs: false,
 	}
@@ -125,6 +127,9 @@ func (b blueprint) mounts() []mount.Mount {
 	m := mount.Mount{Type: mount.TypeVolume, Source: b.volume, Target: workspacePath}
 	if b.volume == "" {
 		m.VolumeOptions = &mount.VolumeOptions{Labels: b.onVol}
+		if size := sizeOption(b.disk.volumeMB); size != nil {
+			m.VolumeOptions.DriverConfig = &mount.Driver{Name: volumeDriver, Options: size}
+		}
 	}
 	return []mount.Mount{m}
 }
@@ -136,6 +141,9 @@ func (b blueprint) resources() container.Resources {
 			{Name: "core", Soft: 0, Hard: 0},
 			{Name: "nofile", Soft: nofileSoft, Hard: nofileHard},
 		},
+	}
+	if b.disk.file > 0 {
+		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "fsize", Soft: b.disk.file, Hard: b.disk.file})
 	}
 	if b.memory != nil {
 		r.Memory = *b.memory << 20

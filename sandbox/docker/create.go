@@ -26,6 +26,7 @@ type creation struct {
 	facts imageFacts
 	notes []sandbox.Note
 
+	disk        diskPlan
 	volume      string
 	freshVolume bool
 	asked       bool // the engine was sent the container's create
@@ -67,7 +68,13 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 	if _, err := c.p.network(ctx, c.spec.Network); err != nil {
 		return nil, err
 	}
-	if c.volume, c.freshVolume, err = c.p.volume(ctx, c.spec); err != nil {
+	if c.disk, err = c.p.planDisk(ctx, c.img); err != nil {
+		return nil, err
+	}
+	if c.volume, c.freshVolume, err = c.p.volume(ctx, c.spec, c.disk.volumeOptions()); err != nil {
+		return nil, err
+	}
+	if err := c.disk.settle(ctx, c.p, c.spec, c.volume, c.freshVolume); err != nil {
 		return nil, err
 	}
 	s, err := c.make(ctx, network, runtime)
@@ -100,13 +107,16 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 	if len(dropped) > 0 {
 		c.notes = addNote(c.notes, droppedNote(dropped))
 	}
+	c.notes = append(c.notes, c.disk.notes()...)
 	created := time.Now()
 	labels := c.p.sessionLabels(c.id, c.spec, c.facts, created, c.notes)
+	labels[labelDisk] = c.disk.label()
 	config, hostConfig, netConfig := createBody(blueprint{
 		imageID: c.img.id, labels: labels, env: env, user: c.facts.user,
 		network: network, sinkDNS: c.spec.Network != sandbox.NetworkEgress,
 		volume: c.volume, onVol: map[string]string{labelSandbox: "1", labelID: c.id, labelDurability: string(sandbox.Ephemeral), labelInstance: c.p.cfg.Instance},
 		cpu: c.spec.CPU, memory: c.spec.MemoryMB, pids: c.spec.Pids, runtime: runtime, seccomp: c.p.seccomp,
+		disk: c.disk.caps(),
 	})
 	ctx, cancel := outlive(ctx, createLimit, answerWait)
 	defer cancel()

@@ -40,10 +40,29 @@ func (p *Provider) checkImage(ctx context.Context, image string) []Check {
 	if !info.HasBash {
 		c.Detail += ", shell sh (there is no bash)"
 	}
+	checks := []Check{}
 	for _, n := range info.Notes {
+		if limit, ok := checkDisk(n); ok {
+			checks = append(checks, limit)
+			continue
+		}
 		c.Warn, c.Detail = true, c.Detail+"; "+n.Text
 	}
-	return append([]Check{c}, checkCommands(nil)...)
+	return slices.Concat([]Check{c}, checks, checkCommands(nil))
+}
+
+// checkDisk reads from a session's note how its disk is limited (D32).
+func checkDisk(n sandbox.Note) (Check, bool) {
+	c := Check{Name: "limit on disk", OK: true, Detail: n.Text}
+	switch n.Code {
+	case sandbox.NoteDiskQuota:
+		return c, true
+	case sandbox.NoteDiskWatched:
+		c.Warn = true
+		c.Mend = "for real quotas keep the engine's data on xfs that is mounted with pquota: docs/disk.md"
+		return c, true
+	}
+	return Check{}, false
 }
 
 // checkCommands has a line for each thing of the image contract. It has none

@@ -111,4 +111,7 @@ func afterColon(message string) string {
 	return rest
 }
 
-func isNoSpace(err error) bool { return strings.Contains(err.Error(), "no space left on device") }
+// isNoSpace tells of a full disk or quota.
+func isNoSpace(err error) bool {
+	return strings.Contains(err.Error(), "no space left on device") || strings.Contains(err.Error(), "disk quota exceeded")
+}

@@ -122,17 +122,21 @@ func (p *Provider) createExaminee(ctx context.Context, img engineImage) (string,
 	}
 	config, hostConfig, netConfig := createBody(blueprint{
 		imageID: img.id, user: account{uid: 1, gid: 1}, network: networkNone, seccomp: p.seccomp,
-		labels: map[string]string{
-			labelSandbox: "", labelRole: roleExamine, labelID: "", labelInstance: p.cfg.Instance,
-			labelCreated: time.Now().UTC().Format(time.RFC3339Nano), labelVersion: p.cfg.Version,
-		},
-		pids: ptr(int64(1)),
+		labels: p.examineeLabels(), pids: ptr(int64(1)),
 	})
 	made, err := p.api.ContainerCreate(ctx, config, hostConfig, netConfig, nil, examinePrefix+sandbox.NewExecID()[len("exec_"):])
 	if err != nil {
 		return "", p.createFailed(err)
 	}
 	return made.ID, nil
+}
+
+// examineeLabels mark a container that is made to be looked at and removed.
+func (p *Provider) examineeLabels() map[string]string {
+	return map[string]string{
+		labelSandbox: "", labelRole: roleExamine, labelID: "", labelInstance: p.cfg.Instance,
+		labelCreated: time.Now().UTC().Format(time.RFC3339Nano), labelVersion: p.cfg.Version,
+	}
 }
 
 const (

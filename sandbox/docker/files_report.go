@@ -37,6 +37,7 @@ var errnoKinds = []struct {
 }{
 	{"No space left on device", sandbox.KindNoSpace, "no space left on the session's disk"},
 	{"Disk quota exceeded", sandbox.KindNoSpace, "the session's disk quota is used up"},
+	{"File size limit exceeded", sandbox.KindNoSpace, "larger than the session's disk limit"}, // the shell's word for SIGXFSZ
 	{"File too large", sandbox.KindTooLarge, "larger than the file system takes"},
 	{"Permission denied", sandbox.KindPermission, "the session's user may not"},
 	{"Operation not permitted", sandbox.KindPermission, "the session's user may not"},

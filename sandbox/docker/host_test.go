@@ -63,7 +63,7 @@ func TestCFG02_HostIsRequiredAndNothingElseIsTried(t *testing.T) {
 func TestCFG09_SettingsThatAreRefused(t *testing.T) {
 	_, err := New(Config{
 		Host: "ssh://x", PullPolicy: "sometimes", FileTransfer: "pigeon", EgressNetwork: "host", SeccompProfile: "/nowhere/profile.json",
-		DiskMB: 5, Probe: ProbeConfig{Enabled: true},
+		DiskMB: -5, Probe: ProbeConfig{Enabled: true},
 	})
 	if err == nil {
 		t.Fatal("accepted")

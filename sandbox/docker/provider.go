@@ -42,6 +42,7 @@ type Provider struct {
 	pulls    pulls
 	networks networkCache
 	freezes  freezes
+	disks    disks
 
 	// What outlives the call that began it (a pull, a look into an image) runs
 	// in work, under life; Close ends it and waits.
@@ -129,15 +130,15 @@ func (p *Provider) checkEgress() error {
 	return nil
 }
 
-// checkUnbuilt refuses what was asked for and is not there: a firewall proof or
-// a quota that is silently left out would be worse than no server.
+// checkUnbuilt refuses what was asked for and is not there: a firewall proof
+// that is silently left out would be worse than no server.
 func (p *Provider) checkUnbuilt() error {
 	var errs []error
 	if p.cfg.Probe.Enabled {
 		errs = append(errs, badSetting("SANDBOX_DOCKER_READINESS_PROBE_ENABLED", "is set, and the readiness probe is not in this build"))
 	}
-	if p.cfg.DiskMB != 0 {
-		errs = append(errs, badSetting("SANDBOX_DOCKER_DISK_MB", "is set, and disk quotas are not in this build"))
+	if p.cfg.DiskMB < 0 {
+		errs = append(errs, badSetting("SANDBOX_DOCKER_DISK_MB", "is a number of MiB, or 0 for no limit"))
 	}
 	return errors.Join(errs...)
 }

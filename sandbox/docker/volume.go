@@ -26,8 +26,8 @@ func volumeName(owner sandbox.Owner, key string) string {
 }
 
 // volume makes sure of a spec's named volume; empty for an ephemeral workspace.
-// fresh says that this call made it.
-func (p *Provider) volume(ctx context.Context, spec sandbox.Spec) (name string, fresh bool, err error) {
+// fresh says that this call made it, with these options of the local driver's.
+func (p *Provider) volume(ctx context.Context, spec sandbox.Spec, options map[string]string) (name string, fresh bool, err error) {
 	if spec.Durability != sandbox.Persistent {
 		return "", false, nil
 	}
@@ -38,7 +38,7 @@ func (p *Provider) volume(ctx context.Context, spec sandbox.Spec) (name string, 
 	found, err := p.api.VolumeInspect(ctx, name)
 	if errdefs.IsNotFound(err) {
 		fresh = true
-		found, err = p.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: map[string]string{
+		found, err = p.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, DriverOpts: options, Labels: map[string]string{
 			labelSandbox: "1", labelOwner: spec.Owner.Hash(), labelWorkspace: spec.WorkspaceKey,
 			labelDurability: string(sandbox.Persistent), labelInstance: p.cfg.Instance,
 			labelCreated: time.Now().UTC().Format(time.RFC3339Nano), labelVersion: p.cfg.Version,

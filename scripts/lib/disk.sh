@@ -6,10 +6,19 @@ disk_up() {
   local gb=${CAISSON_ENGINE_DISK_GB:-8}
   [[ $gb =~ ^[1-9][0-9]*$ ]] || die "CAISSON_ENGINE_DISK_GB must be a whole number of GiB: $gb"
   truncate -s "${gb}G" "$ENGINE_DIR/disk.img"
-  mkfs.ext4 -q -F -m 0 -E lazy_itable_init=1,lazy_journal_init=1 "$ENGINE_DIR/disk.img"
-  mkdir -p "$ENGINE_DIR/data"
   # discard gives what was deleted inside back to the host's disk.
-  mount -o loop,discard "$ENGINE_DIR/disk.img" "$ENGINE_DIR/data"
+  local options=loop,discard
+  case ${CAISSON_ENGINE_DISK_FS:-ext4} in
+  ext4) mkfs.ext4 -q -F -m 0 -E lazy_itable_init=1,lazy_journal_init=1 "$ENGINE_DIR/disk.img" ;;
+  xfs) # with project quotas, by which the engine caps containers and volumes
+    need mkfs.xfs:xfsprogs
+    mkfs.xfs -q "$ENGINE_DIR/disk.img"
+    options+=,pquota
+    ;;
+  *) die "CAISSON_ENGINE_DISK_FS must be ext4 or xfs: $CAISSON_ENGINE_DISK_FS" ;;
+  esac
+  mkdir -p "$ENGINE_DIR/data"
+  mount -o "$options" "$ENGINE_DIR/disk.img" "$ENGINE_DIR/data"
 }
 
 # disk_down unmounts whatever lies below the engine's directories, deepest first.
