@@ -16,15 +16,18 @@ import (
 
 // The ways that are compared.
 const (
-	viaEngine = "engine"
-	viaStdio  = "stdio"
-	viaHTTP   = "HTTP"
+	viaEngine  = "engine"
+	viaWrapper = "wrapper" // the engine's own calls, of what Caisson has it run
+	viaStdio   = "stdio"
+	viaHTTP    = "HTTP"
 )
 
 // The things that are measured, in the order of the page.
 const (
 	create   = "make a session: create and start"
 	noop     = "run `true` and learn its exit code"
+	stop     = "stop a running command"
+	crowded  = "stop one beside 2,000 processes"
 	upload   = "upload 1 MiB"
 	download = "download 1 MiB"
 )
@@ -41,6 +44,7 @@ type bench struct {
 	ours    map[string]*ours // by way
 	samples map[string]map[string][]time.Duration
 	engine  string
+	load    string // of the machine, before
 	data    []byte
 	base64  string
 }
@@ -58,6 +62,9 @@ func open(ctx context.Context, o options) (*bench, error) {
 		return nil, err
 	}
 	b.engine = version.Version
+	if b.load, err = load(); err != nil {
+		return nil, err
+	}
 	if b.ours[viaStdio], err = dial(ctx, transport.NewStdioWithOptions(o.program, o.environ, []string{"serve"})); err != nil {
 		return nil, fmt.Errorf("over stdio: %w", err)
 	}
@@ -112,7 +119,7 @@ func (b *bench) measure(ctx context.Context, out io.Writer, rounds int) error {
 			return err
 		}
 		for range often {
-			if err := errors.Join(b.execs(ctx), b.files(ctx)); err != nil {
+			if err := errors.Join(b.execs(ctx), b.stops(ctx, stop), b.files(ctx)); err != nil {
 				return err
 			}
 		}
@@ -121,6 +128,16 @@ func (b *bench) measure(ctx context.Context, out io.Writer, rounds int) error {
 		}
 		if round%10 == 0 {
 			_, _ = fmt.Fprintf(out, "round %d of %d\n", round, rounds)
+		}
+	}
+	for _, o := range b.ours {
+		if err := o.crowd(ctx); err != nil {
+			return err
+		}
+	}
+	for range rounds {
+		if err := b.stops(ctx, crowded); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -146,12 +163,29 @@ func (b *bench) creates(ctx context.Context) error {
 
 func (b *bench) execs(ctx context.Context) error {
 	err := b.sample(noop, viaEngine, func() error { return b.raw.exec(ctx) })
+	if err == nil {
+		err = b.sample(noop, viaWrapper, func() error { return b.raw.wrapped(ctx) })
+	}
 	for way, o := range b.ours {
 		if err == nil {
 			err = b.sample(noop, way, func() error { return o.exec(ctx) })
 		}
 	}
 	return err
+}
+
+// stops has a command run, and times its stop alone.
+func (b *bench) stops(ctx context.Context, what string) error {
+	for way, o := range b.ours {
+		id, err := o.begin(ctx, o.session)
+		if err == nil {
+			err = b.sample(what, way, func() error { return o.kill(ctx, id) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *bench) files(ctx context.Context) error {

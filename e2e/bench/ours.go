@@ -77,6 +77,55 @@ func (o *ours) exec(ctx context.Context) error {
 	return err
 }
 
+// begin starts a command that runs until it is stopped.
+func (o *ours) begin(ctx context.Context, session string) (string, error) {
+	x, err := o.tool(ctx, "exec", map[string]any{
+		"session_id": session, "argv": []string{"sh", "-c", "echo on; exec sleep 600"}, "wait_for": "on", "wait_seconds": 50,
+	})
+	if err == nil && x["status"] != "running" {
+		err = fmt.Errorf("the command that is to be stopped is %v", x["status"])
+	}
+	id, _ := x["exec_id"].(string)
+	return id, err
+}
+
+func (o *ours) kill(ctx context.Context, exec string) error {
+	x, err := o.tool(ctx, "kill", map[string]any{"exec_id": exec})
+	for err == nil && x["status"] == "running" { // its stop has reported, its output is still on its way
+		x, err = o.tool(ctx, "exec_output", map[string]any{"exec_id": exec, "wait_seconds": 5})
+	}
+	if err == nil && (x["status"] != "killed" || x["output_complete"] != true) {
+		err = fmt.Errorf("a stopped command is %v, its output complete %v", x["status"], x["output_complete"])
+	}
+	return err
+}
+
+// crowd puts a session with 2,000 processes in the place of the one in use.
+func (o *ours) crowd(ctx context.Context) error {
+	made, err := o.tool(ctx, "session_create", map[string]any{"pids": 2200, "memory_mb": 2048})
+	if err != nil {
+		return err
+	}
+	session, _ := made["session_id"].(string)
+	_, err = o.tool(ctx, "exec", map[string]any{
+		"session_id": session, "wait_for": "on", "wait_seconds": 50,
+		"argv": []string{"sh", "-c", "mkfifo /tmp/never; i=0; while [ $i -lt 2000 ]; do (read l </tmp/never) & i=$((i+1)); done; echo on; wait"},
+	})
+	if err != nil {
+		return errors.Join(err, o.remove(ctx, session))
+	}
+	x, err := o.tool(ctx, "exec", map[string]any{"session_id": session, "argv": []string{"sh", "-c", "set -- /proc/[0-9]*; [ $# -gt 2000 ]"}})
+	if err == nil && x["exit_code"] != 0.0 {
+		err = errors.New("the session has no 2,000 processes")
+	}
+	if err != nil {
+		return errors.Join(err, o.remove(ctx, session))
+	}
+	before := o.session
+	o.session = session
+	return o.remove(ctx, before)
+}
+
 func (o *ours) put(ctx context.Context, name string, base64 string) error {
 	_, err := o.tool(ctx, "upload", map[string]any{"session_id": o.session, "path": name, "content": base64, "encoding": "base64"})
 	return err

@@ -14,6 +14,9 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"caisson/wrapper"
 )
 
 // raw is the engine without Caisson.
@@ -80,12 +83,54 @@ func (r *raw) exec(ctx context.Context) error {
 	if _, err := io.Copy(io.Discard, attached.Reader); err != nil {
 		return err
 	}
-	state, err := r.api.ContainerExecInspect(ctx, made.ID)
+	return r.exited(ctx, made.ID)
+}
+
+func (r *raw) exited(ctx context.Context, exec string) error {
+	state, err := r.api.ContainerExecInspect(ctx, exec)
 	if err == nil && (state.Running || state.ExitCode != 0) {
 		err = errors.New("the command has not exited with 0")
 	}
 	return err
 }
+
+// wrapped is exec of the same command in the wrapper, by the same calls.
+func (r *raw) wrapped(ctx context.Context) error {
+	id, err := wrapper.NewID()
+	if err != nil {
+		return err
+	}
+	command := wrapper.Command{ID: id, Argv: []string{"true"}, Linger: true}
+	made, err := r.api.ContainerExecCreate(ctx, r.box, container.ExecOptions{
+		User: r.user, AttachStdin: true, AttachStdout: true, AttachStderr: true, Cmd: command.ExecArgv(),
+	})
+	if err != nil {
+		return err
+	}
+	attached, err := r.api.ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return err
+	}
+	defer attached.Close()
+	filter := wrapper.NewFilter(id)
+	take := func(s wrapper.Stream) io.Writer {
+		return writer(func(p []byte) (int, error) {
+			filter.Feed(s, p)
+			if !filter.Complete() {
+				return len(p), nil
+			}
+			return len(p), attached.CloseWrite()
+		})
+	}
+	if _, err := stdcopy.StdCopy(take(wrapper.Stdout), take(wrapper.Stderr), attached.Reader); err != nil {
+		return err
+	}
+	return r.exited(ctx, made.ID)
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // put writes a file by the engine's archive call.
 func (r *raw) put(ctx context.Context, name string, data []byte) error {
