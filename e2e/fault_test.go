@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +34,8 @@ func (s *assault) session() *held {
 }
 
 // strike makes n calls, four at a time: commands, uploads, and sessions made and ended.
-func (s *assault) strike(h *held, n int) {
+// Each of a test has a seed of its own.
+func (s *assault) strike(h *held, n int, seed uint64) {
 	s.t.Helper()
 	var all sync.WaitGroup
 	next := make(chan int, n)
@@ -42,7 +44,7 @@ func (s *assault) strike(h *held, n int) {
 	}
 	close(next)
 	for worker := range 4 {
-		random := rand.New(rand.NewPCG(uint64(n), uint64(worker)))
+		random := rand.New(rand.NewPCG(seed, uint64(worker)))
 		all.Go(func() {
 			for i := range next {
 				switch i % 4 {
@@ -110,12 +112,10 @@ func TestAttackT64_ABadLinkGivesTypedFailuresAndNeverWrongResults(t *testing.T) 
 			h := s.session()
 			s.a.well(10*time.Second, h.id)
 			s.proxy.tell("forget")
-			s.proxy.rule(link.rules...)
-			n := link.calls
-			if full() {
-				n = 100
+			for seed := range uint64(long(1, 8)) {
+				s.proxy.rule(link.rules...)
+				s.strike(h, link.calls, seed)
 			}
-			s.strike(h, n)
 			if asked, sent := s.deeds, s.creates(); sent > asked {
 				t.Errorf("%d containers for %d calls", sent, asked)
 			}
@@ -131,6 +131,8 @@ func TestAttackT64_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
 	t.Parallel()
 	s := newAssault(t)
 	h := s.session()
+	s.a.well(10*time.Second, h.id)
+	quiet := s.server.descriptors(t)
 	stop, broke := make(chan struct{}), make(chan int)
 	go func() {
 		n := 0
@@ -145,7 +147,7 @@ func TestAttackT64_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
 			}
 		}
 	}()
-	s.strike(h, int(long(24, 400)))
+	s.strike(h, int(long(24, 400)), 0)
 	close(stop)
 	if n := <-broke; n == 0 {
 		t.Error("no connection was reset")
@@ -160,6 +162,11 @@ func TestAttackT64_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
 	}
 	s.settle(h)
 	t.Logf("%d calls, failed: %v", s.deeds, s.failures)
+	// Idle connections to the engine are kept for half a minute.
+	eventually(t, 60*time.Second, "descriptors are given back", func() bool {
+		http.DefaultClient.CloseIdleConnections()
+		return s.server.descriptors(t) <= quiet+5
+	})
 }
 
 // TestAttackT65 has an engine that takes calls and connections and never answers: every
