@@ -6,9 +6,6 @@ package settings
 // feature takes its lines out.
 func Unavailable() []string {
 	return []string{
-		DockerPrefix + "READINESS_PROBE_ENABLED",
-		DockerPrefix + "READINESS_PROBE_IMAGE",
-		DockerPrefix + "READINESS_PROBE_TIMEOUT_SECONDS",
 		DockerPrefix + "TOOL_IMAGE",
 		DockerPrefix + "EXECUTOR_MODE",
 		DockerPrefix + "IDLE_TTL_SECONDS",

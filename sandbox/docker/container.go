@@ -23,6 +23,7 @@ type blueprint struct {
 	user    account  // whom commands run as; process 1 runs as somebody else
 	network string   // the engine's name of it, or "none"
 	sinkDNS bool
+	command []string          // instead of being idle
 	bare    bool              // mounts nothing: for what is never started
 	volume  string            // a named volume; empty: an anonymous one
 	onVol   map[string]string // labels of an anonymous volume
@@ -67,7 +68,7 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 	config := &container.Config{
 		Image: b.imageID,
 		// The image's own entry point would get our command as arguments.
-		Entrypoint: strslice.StrSlice{"sleep", idleSeconds},
+		Entrypoint: b.entrypoint(),
 		Cmd:        strslice.StrSlice{},
 		// Not the session's user: a command could end the session by a signal.
 		User:        b.initAccount().String(),
@@ -101,6 +102,13 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 		hostConfig.DNSOptions = []string{"timeout:1", "attempts:1"}
 	}
 	return config, hostConfig, &network.NetworkingConfig{}
+}
+
+func (b blueprint) entrypoint() strslice.StrSlice {
+	if b.command != nil {
+		return b.command
+	}
+	return strslice.StrSlice{"sleep", idleSeconds}
 }
 
 // initAccount is whom process 1 runs as: unprivileged, and not the session's user.

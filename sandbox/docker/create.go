@@ -59,6 +59,7 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 	if err != nil {
 		return nil, err
 	}
+	proved := c.p.prove(c.spec.Network)
 	if c.img, err = c.p.image(ctx, c.spec.Image, progress); err != nil {
 		return nil, err
 	}
@@ -82,6 +83,10 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 		return nil, err
 	}
 	if err := c.prepare(ctx, s); err != nil {
+		return nil, err
+	}
+	// Nothing of the session runs before the firewall is proved (D1).
+	if err := proved(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.start(ctx); err != nil {

@@ -70,7 +70,7 @@ func TestCFG09_SettingsThatAreRefused(t *testing.T) {
 	}
 	for _, name := range []string{
 		hostSetting, "SANDBOX_DOCKER_PULL_POLICY", "SANDBOX_DOCKER_FILE_TRANSFER", "SANDBOX_DOCKER_EGRESS_NETWORK", seccompSetting,
-		"SANDBOX_DOCKER_DISK_MB", "SANDBOX_DOCKER_READINESS_PROBE_ENABLED",
+		"SANDBOX_DOCKER_DISK_MB", "SANDBOX_DOCKER_READINESS_PROBE_IMAGE", "SANDBOX_DOCKER_READINESS_PROBE_TIMEOUT_SECONDS",
 	} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named in: %v", name, err)

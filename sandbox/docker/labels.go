@@ -44,6 +44,7 @@ const (
 	roleSession = "session"
 	roleExamine = "examine"
 	roleLease   = "lease"
+	roleProbe   = "probe"
 )
 
 // containerPrefix begins the name of each session's container (D7).

@@ -41,6 +41,7 @@ type Provider struct {
 	images   images
 	pulls    pulls
 	networks networkCache
+	proofs   proofs
 	freezes  freezes
 	disks    disks
 
@@ -93,7 +94,7 @@ func (p *Provider) checkConfig() error {
 	var hostErr, profileErr error
 	p.host, hostErr = parseHost(p.cfg.Host, p.cfg.TLSVerify)
 	p.seccomp, profileErr = seccompOption(p.cfg.SeccompProfile)
-	return errors.Join(hostErr, profileErr, p.checkChoices(), p.checkEgress(), p.checkUnbuilt())
+	return errors.Join(hostErr, profileErr, p.checkChoices(), p.checkEgress(), p.checkLimits())
 }
 
 // checkChoices fills the defaults of settings that have a closed set of values.
@@ -130,12 +131,13 @@ func (p *Provider) checkEgress() error {
 	return nil
 }
 
-// checkUnbuilt refuses what was asked for and is not there: a firewall proof
-// that is silently left out would be worse than no server.
-func (p *Provider) checkUnbuilt() error {
+func (p *Provider) checkLimits() error {
 	var errs []error
-	if p.cfg.Probe.Enabled {
-		errs = append(errs, badSetting("SANDBOX_DOCKER_READINESS_PROBE_ENABLED", "is set, and the readiness probe is not in this build"))
+	if p.cfg.Probe.Enabled && p.cfg.Probe.Image == "" {
+		errs = append(errs, badSetting("SANDBOX_DOCKER_READINESS_PROBE_IMAGE", "is required with the probe on"))
+	}
+	if p.cfg.Probe.Enabled && p.cfg.Probe.Timeout <= 0 {
+		errs = append(errs, badSetting("SANDBOX_DOCKER_READINESS_PROBE_TIMEOUT_SECONDS", "is a number of seconds above 0"))
 	}
 	if p.cfg.DiskMB < 0 {
 		errs = append(errs, badSetting("SANDBOX_DOCKER_DISK_MB", "is a number of MiB, or 0 for no limit"))

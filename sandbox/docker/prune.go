@@ -56,7 +56,7 @@ func (p *Provider) Prune(ctx context.Context, age time.Duration, of func(instanc
 
 // helpers are the roles of containers that live for one call alone, with the
 // beginnings of their names.
-var helpers = map[string]string{roleExamine: examinePrefix}
+var helpers = map[string]string{roleExamine: examinePrefix, roleProbe: probePrefix}
 
 // isHelper says whether a container is such a one: its name must say the same as
 // its labels, which an image's labels cannot bring about.
