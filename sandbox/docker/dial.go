@@ -19,6 +19,12 @@ const (
 	aliveAfter  = 5 * time.Second
 	aliveEvery  = 5 * time.Second
 	aliveProbes = 3
+	// ackLimit is how long what was sent may stay unacknowledged, and with it how
+	// long probes may stay unanswered: so a dead link is known 20 s after its last
+	// sign of life at the latest (attack T66).
+	ackLimit = 15 * time.Second
+	// mostHeader bounds the header of an answer.
+	mostHeader = 1 << 20
 	// idleConns is how many connections are kept for the next calls.
 	idleConns = 16
 	idleAfter = 30 * time.Second
@@ -37,7 +43,7 @@ type dialer struct {
 func (d *dialer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	nd := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+	nd := &net.Dialer{Control: giveUp, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: aliveAfter, Interval: aliveEvery, Count: aliveProbes,
 	}}
 	if d.identity == nil {
@@ -83,6 +89,7 @@ func newClient(d *dialer, userAgent string) (*client.Client, error) {
 	}
 	tr.Proxy = nil // WithHost set the environment's
 	tr.DisableCompression = true
+	tr.MaxResponseHeaderBytes = mostHeader
 	tr.MaxIdleConns, tr.MaxIdleConnsPerHost, tr.IdleConnTimeout = idleConns, idleConns, idleAfter
 	return c, nil
 }

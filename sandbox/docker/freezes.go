@@ -60,6 +60,8 @@ func (s *Session) thawLeft(ctx context.Context) error {
 	if s.p.freezes.has(s.containerID) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	err := s.p.api.ContainerUnpause(ctx, s.containerID)
 	if err != nil && !errdefs.IsConflict(err) && !errdefs.IsInternal(err) {
 		return s.failed("open session", err)

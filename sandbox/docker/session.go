@@ -79,23 +79,32 @@ func (s *Session) createExec(ctx context.Context, op string, options container.E
 	if err := s.p.connect(ctx); err != nil {
 		return "", err
 	}
-	made, err := s.p.api.ContainerExecCreate(ctx, s.containerID, options)
+	id, err := s.execCreate(ctx, options)
 	if err != nil && isStopped(err) {
 		if err := s.revive(ctx); err != nil {
 			return "", err
 		}
-		made, err = s.p.api.ContainerExecCreate(ctx, s.containerID, options)
+		id, err = s.execCreate(ctx, options)
 	}
 	if err != nil && isPaused(err) && s.p.freezes.takeStuck(s.containerID) {
 		if err := s.thawLeft(ctx); err != nil {
 			return "", err
 		}
-		made, err = s.p.api.ContainerExecCreate(ctx, s.containerID, options)
+		id, err = s.execCreate(ctx, options)
 	}
 	if err != nil {
 		return "", s.failed(op, err)
 	}
-	return made.ID, nil
+	return id, nil
+}
+
+// execCreate is one call of createExec, which may be part of a transfer with a far
+// longer bound.
+func (s *Session) execCreate(ctx context.Context, options container.ExecOptions) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	made, err := s.p.api.ContainerExecCreate(ctx, s.containerID, options)
+	return made.ID, err
 }
 
 // inspect asks the engine for the session's container.

@@ -1,0 +1,22 @@
+package docker
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// giveUp makes the kernel end a connection whose other side has acknowledged nothing
+// for ackLimit. Keep-alive alone does not: it is silent while data is under way,
+// which is sent again for a quarter of an hour.
+func giveUp(network, _ string, conn syscall.RawConn) error {
+	if network == "unix" {
+		return nil
+	}
+	var set error
+	err := conn.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(ackLimit.Milliseconds()))
+	})
+	return errors.Join(err, set)
+}

@@ -1,0 +1,80 @@
+package docker
+
+import (
+	"context"
+	"io"
+	"net"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+
+	"caisson/sandbox"
+)
+
+// forgetFlow makes the engine's host swallow all packets of one connection, both ways,
+// as a firewall does that has forgotten it: nobody is told. Other connections go on.
+func forgetFlow(t *testing.T, conn net.Conn) {
+	t.Helper()
+	vars, err := engineVars()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range [][]string{{"INPUT", "--sport", port}, {"OUTPUT", "--dport", port}} {
+		change := func(ctx context.Context, what string) {
+			args := []string{"--net=" + vars["CAISSON_ENGINE_NETNS"], "iptables", "-w", what, rule[0], "-p", "tcp", rule[1], rule[2], "-j", "DROP"}
+			if out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput(); err != nil {
+				t.Errorf("iptables %s: %v\n%s", what, err, out)
+			}
+		}
+		change(t.Context(), "-I")
+		t.Cleanup(func() { change(context.Background(), "-D") })
+	}
+}
+
+// TestAttackT66_BugEN03_AForgottenFlowIsKnownSoon takes away the connections of
+// commands: one that is quiet, and one with input on its way.
+func TestAttackT66_BugEN03_AForgottenFlowIsKnownSoon(t *testing.T) {
+	t.Parallel()
+	p := provider(t)
+	s := create(t, p, specOf(""))
+	for name, input := range map[string]string{"quiet": "", "with input on its way": "x"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id, err := s.createExec(t.Context(), "test", container.ExecOptions{Cmd: []string{"cat"}, AttachStdin: true, AttachStdout: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := p.attach(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.close()
+			forgetFlow(t, st.conn)
+			began := time.Now()
+			if _, err := io.WriteString(st.conn, input); err != nil {
+				t.Fatal(err)
+			}
+			// The test's own bound; without one of ours it takes a quarter of an hour.
+			if err := st.conn.SetReadDeadline(began.Add(40 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			_, err = st.reader.ReadByte()
+			took := time.Since(began)
+			if err == nil || took > 25*time.Second || took < 2*time.Second {
+				t.Errorf("%v after %v", err, took)
+			}
+			if kind, text, ok := p.linkFailure(err); !ok || kind != sandbox.KindUnavailable {
+				t.Errorf("%v is %v, %q", err, kind, text)
+			}
+			if err := p.Ping(t.Context()); err != nil {
+				t.Errorf("the engine: %v", err)
+			}
+		})
+	}
+}
