@@ -128,7 +128,7 @@ func (c *chaos) http(r round) {
 		c.engine.script("restart")
 	case "cut-link":
 		c.engine.script("cut")
-		<-time.After(r.hold)
+		<-time.After(r.hold * long(1, 4))
 		c.engine.script("heal")
 	case "slow-engine":
 		c.proxy.rule("* ** delay(300-2500)")

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -112,6 +113,29 @@ func (e *ownEngine) silent() (heal func()) {
 	}
 	change("-I")
 	return func() { change("-D") }
+}
+
+// fill leaves 4 MiB of the engine's disk. It returns the way back.
+func (e *ownEngine) fill() (room func()) {
+	e.t.Helper()
+	name := filepath.Join(e.vars["CAISSON_ENGINE_DIR"], "data", "ballast")
+	var disk syscall.Statfs_t
+	file, err := os.Create(name)
+	if err == nil {
+		err = syscall.Fstatfs(int(file.Fd()), &disk)
+	}
+	if err == nil {
+		err = syscall.Fallocate(int(file.Fd()), 0, 0, int64(disk.Bavail)*disk.Bsize-4<<20)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		e.t.Fatal(err)
+	}
+	return func() {
+		e.t.Helper()
+		if err := os.Remove(name); err != nil {
+			e.t.Fatal(err)
+		}
+	}
 }
 
 // serve starts a server on the engine. Its client is joined over HTTP.

@@ -75,7 +75,8 @@ func TestAttackT67_AFullDiskIsSaidAndLeavesNothing(t *testing.T) {
 	e := privateEngine(t, "fault-full")
 	v, a := e.serve(t)
 	s := a.session(nil)
-	x := a.exec(s, "dd if=/dev/zero of=big bs=1M count=4000 2>&1; sync; dd if=/dev/zero of=small bs=1 count=500000 2>&1")
+	room := e.fill()
+	x := a.exec(s, "dd if=/dev/zero of=big bs=64k 2>&1; dd if=/dev/zero of=small bs=1k 2>&1; echo and on >>small")
 	if !strings.Contains(x.Stdout, "No space left") {
 		t.Fatalf("the disk is not full: %v", x)
 	}
@@ -89,9 +90,7 @@ func TestAttackT67_AFullDiskIsSaidAndLeavesNothing(t *testing.T) {
 	} else { // a container needs little
 		a.ok("session_destroy", args{"session_id": into[listed](t, r).SessionID})
 	}
-	if out := a.sh(s, "rm big small; echo room"); out != "room\n" {
-		t.Errorf("%q", out)
-	}
+	room()
 	a.well(10*time.Second, s)
 	a.ok("upload", args{"session_id": s, "path": "f", "content": strings.Repeat("x", 1<<20)})
 	a.session(nil)

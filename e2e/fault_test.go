@@ -127,7 +127,7 @@ func TestAttackT64_ABadLinkGivesTypedFailuresAndNeverWrongResults(t *testing.T) 
 
 // Every connection is reset again and again under load, and then the idle ones:
 // a call that meets a connection that went stale is right or fails as typed.
-func TestAttackT64_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
+func TestAttackT64_BugEN06_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
 	t.Parallel()
 	s := newAssault(t)
 	h := s.session()
@@ -169,38 +169,40 @@ func TestAttackT64_ResetsAndStaleConnectionsHurtNoCall(t *testing.T) {
 	})
 }
 
-// TestAttackT65 has an engine that takes calls and connections and never answers: every
-// call ends in its time, the server says that it is not ready, and nothing is done twice
-// once the engine answers again.
+// TestAttackT65 has an engine that takes calls, or no more than connections, and never
+// answers: every call ends in its time, the server says that it is not ready, and nothing
+// is done twice once the engine answers again.
 func TestAttackT65_AnEngineThatNeverAnswersHangsNobody(t *testing.T) {
 	t.Parallel()
-	s := newAssault(t)
-	h := s.session()
-	other := s.session()
-	s.a.well(10*time.Second, h.id)
-	s.proxy.tell("forget")
-	for name, stop := range map[string][2]string{"calls": {"rule * ** hang", "clear"}, "everything": {"freeze", "thaw"}} {
-		before := s.creates()
-		s.proxy.tell(stop[0])
-		var calls sync.WaitGroup
-		for _, c := range []struct {
-			codes, tool string
-			args        args
-		}{
-			{"engine_unavailable unknown_outcome", "exec", args{"session_id": h.id, "command": "true", "shell": "sh"}},
-			{"engine_unavailable unknown_outcome", "upload", args{"session_id": h.id, "path": "x", "content": "x"}},
-			{"engine_unavailable", "download", args{"session_id": h.id, "path": "x"}},
-			{"engine_unavailable unknown_outcome", "session_create", args{}},
-		} {
-			calls.Go(func() { s.a.typed(deedLimit, c.codes, c.tool, c.args) })
-		}
-		calls.Go(func() { unready(t, s.server, 10*time.Second) })
-		calls.Wait()
-		s.proxy.tell(stop[1])
-		s.a.well(10*time.Second, other.id)
-		if n := s.creates() - before; n > 1 {
-			t.Errorf("%s: %d containers for one call", name, n)
-		}
-		eventually(t, 40*time.Second, "the session that nobody got is gone", func() bool { return len(s.a.list()) == 2 })
+	for name, stop := range map[string][2]string{"calls": {"rule * ** hang", "clear"}, "connections": {"freeze", "thaw"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newAssault(t)
+			h := s.session()
+			s.a.well(10*time.Second, h.id)
+			s.proxy.tell("forget")
+			s.proxy.tell(stop[0])
+			var calls sync.WaitGroup
+			for _, c := range []struct {
+				codes, tool string
+				args        args
+			}{
+				{"engine_unavailable unknown_outcome", "exec", args{"session_id": h.id, "command": "true", "shell": "sh"}},
+				{"engine_unavailable unknown_outcome", "upload", args{"session_id": h.id, "path": "x", "content": "x"}},
+				{"engine_unavailable", "download", args{"session_id": h.id, "path": "x"}},
+				{"engine_unavailable unknown_outcome", "session_create", args{}},
+			} {
+				calls.Go(func() { s.a.typed(deedLimit, c.codes, c.tool, c.args) })
+			}
+			calls.Go(func() { unready(t, s.server, 10*time.Second) })
+			calls.Wait()
+			s.proxy.tell(stop[1])
+			s.a.well(10*time.Second, h.id)
+			ready(t, s.server, 10*time.Second)
+			if n := s.creates(); n > 1 {
+				t.Errorf("%d containers for one call", n)
+			}
+			eventually(t, 40*time.Second, "the session that nobody got is gone", func() bool { return len(s.a.list()) == 1 })
+		})
 	}
 }
