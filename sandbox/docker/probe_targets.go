@@ -29,7 +29,7 @@ func (p *Provider) probeTargets(ctx context.Context) ([]string, error) {
 		return nil, notInForce("the name of %s cannot be resolved here", hostSetting).Because(err)
 	}
 	for _, a := range addresses {
-		if a.IsLoopback() || a.IsUnspecified() {
+		if a = a.Unmap(); a.IsLoopback() || a.IsUnspecified() {
 			return nil, notInForce("%s is a loopback address: in the probe's container that is the container itself, and not reaching it proves nothing", hostSetting)
 		}
 	}
