@@ -18,6 +18,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"
 [grpc]
   address = "$ENGINE_CONTAINERD"
 TOML
+  local driver=overlay2
+  [[ ${CAISSON_ENGINE_DISK_FS:-} != btrfs ]] || driver=btrfs
   cat >"$ENGINE_DIR/daemon.json" <<JSON
 {
   "data-root": "$ENGINE_DIR/data/docker",
@@ -32,7 +34,7 @@ TOML
   "containerd": "$ENGINE_CONTAINERD",
   "exec-opts": ["native.cgroupdriver=cgroupfs"],
   "cgroup-parent": "/$ENGINE_ID/containers",
-  "storage-driver": "overlay2",
+  "storage-driver": "$driver",
   "live-restore": ${CAISSON_ENGINE_LIVE_RESTORE:-false},
   "userland-proxy": false,
   "shutdown-timeout": 5

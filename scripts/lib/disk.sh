@@ -15,7 +15,11 @@ disk_up() {
     mkfs.xfs -q "$ENGINE_DIR/disk.img"
     options+=,pquota
     ;;
-  *) die "CAISSON_ENGINE_DISK_FS must be ext4 or xfs: $CAISSON_ENGINE_DISK_FS" ;;
+  btrfs) # the engine's driver of that name caps containers, and nothing caps volumes
+    need mkfs.btrfs:btrfs-progs
+    mkfs.btrfs -q "$ENGINE_DIR/disk.img" >/dev/null
+    ;;
+  *) die "CAISSON_ENGINE_DISK_FS must be ext4, xfs or btrfs: $CAISSON_ENGINE_DISK_FS" ;;
   esac
   mkdir -p "$ENGINE_DIR/data"
   mount -o "$options" "$ENGINE_DIR/disk.img" "$ENGINE_DIR/data"
