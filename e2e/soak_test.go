@@ -170,43 +170,40 @@ func (s *soak) cancelled(ctx context.Context, session string, n int) error {
 		}
 		done <- err
 	}()
-	if _, err := s.listed(ctx, session, size, func(string) bool { return true }); err != nil {
+	if _, err := s.listed(ctx, session, size, func(execOut) bool { return true }); err != nil {
 		return err
 	}
 	cancel()
 	if err := <-done; err != nil {
 		return err
 	}
-	status, err := s.listed(ctx, session, size, func(status string) bool { return status != "running" })
-	if err == nil && status != "killed" {
-		err = fmt.Errorf("a cancelled command is %s", status)
+	x, err := s.listed(ctx, session, size, func(x execOut) bool { return x.Status != "running" })
+	if err == nil && (x.Status != "killed" || !x.OutputComplete) {
+		err = fmt.Errorf("a cancelled command: %v", x)
 	}
 	return err
 }
 
 // listed waits until exec_list shows the command that has printed so much in a state.
-func (s *soak) listed(ctx context.Context, session string, size int64, ok func(status string) bool) (string, error) {
+func (s *soak) listed(ctx context.Context, session string, size int64, ok func(execOut) bool) (execOut, error) {
 	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var list struct {
-			Execs []struct {
-				Status      string `json:"status"`
-				StdoutBytes int64  `json:"stdout_bytes"`
-			} `json:"execs"`
+			Execs []execOut `json:"execs"`
 		}
 		r, err := s.call(ctx, "exec_list", args{"session_id": session})
 		if err == nil {
 			err = unmarshal(r, &list)
 		}
 		if err != nil {
-			return "", err
+			return execOut{}, err
 		}
 		for _, x := range list.Execs {
-			if x.StdoutBytes == size && ok(x.Status) {
-				return x.Status, nil
+			if x.StdoutBytes == size && ok(x) {
+				return x, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("the command that printed %d bytes is not listed as it should be", size)
+	return execOut{}, fmt.Errorf("the command that printed %d bytes is not listed as it should be", size)
 }
 
 // open makes the sessions.
