@@ -182,6 +182,7 @@ func simultaneous(t *testing.T, p *Provider, spec sandbox.Spec) {
 	var all sync.WaitGroup
 	for i := range many {
 		all.Go(func() {
+			<-time.After(time.Duration(i) * 50 * time.Millisecond) // while probes run
 			ids[i], asked[i] = sandbox.NewSessionID(), time.Now()
 			if _, err := p.Create(t.Context(), ids[i], spec, nil); err != nil {
 				t.Error(err)
