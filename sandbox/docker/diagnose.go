@@ -81,11 +81,11 @@ func (p *Provider) engineInfo(ctx context.Context) (system.Info, error) {
 
 func (p *Provider) checkEngine(info system.Info) Check {
 	c := Check{Name: "engine", OK: info.OSType == "linux", Detail: fmt.Sprintf("%s (API %s), %s/%s, %d CPUs, %d MiB, cgroup v%s, storage %s",
-		info.ServerVersion, p.api.ClientVersion(), info.OSType, info.Architecture, info.NCPU, info.MemTotal>>20, info.CgroupVersion, info.Driver)}
+		info.ServerVersion, p.apiVersion(), info.OSType, info.Architecture, info.NCPU, info.MemTotal>>20, info.CgroupVersion, info.Driver)}
 	switch {
 	case !c.OK:
 		c.Mend = "sessions need an engine that runs Linux containers"
-	case versions.LessThan(p.api.ClientVersion(), isolatedAPI):
+	case versions.LessThan(p.apiVersion(), isolatedAPI):
 		c.Warn = true
 		c.Mend = "an engine before 28 shields its own host less from sessions: see the firewall rules of the deployment"
 	}
@@ -188,7 +188,7 @@ func (p *Provider) checkTier(tier sandbox.Network, name string, found *network.I
 			return c
 		}
 	}
-	if tier == sandbox.NetworkInternal && versions.LessThan(p.api.ClientVersion(), isolatedAPI) {
+	if tier == sandbox.NetworkInternal && versions.LessThan(p.apiVersion(), isolatedAPI) {
 		c.Warn, c.Mend = true, "this engine has no isolated gateways: sessions reach its host's own services unless a firewall rule on "+internalBridge+" drops that"
 	}
 	return c

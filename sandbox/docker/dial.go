@@ -68,14 +68,15 @@ func (d *dialer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // newClient makes the engine's client on d. The client reads no environment: no
 // DOCKER_* variable and no proxy setting changes where our requests go. The
 // caller settles the API's version before the first request.
-func newClient(d *dialer, userAgent string) (*client.Client, error) {
+func newClient(d *dialer, userAgent string, version *apiVersion) (*client.Client, error) {
 	tr := &http.Transport{}
+	requests := &http.Client{Transport: tr, CheckRedirect: client.CheckRedirect}
 	addr := d.host.addr
 	if d.host.network == "unix" {
 		addr = "engine" // never resolved or dialled; a path would make no URL
 	}
 	c, err := client.NewClientWithOpts(
-		client.WithHTTPClient(&http.Client{Transport: tr, CheckRedirect: client.CheckRedirect}),
+		client.WithHTTPClient(requests),
 		client.WithHost("tcp://"+addr),
 		// After WithHost, which sets a dialer of its own. The transport has no
 		// TLS configuration: with one, the client would attach through a dial
@@ -91,6 +92,7 @@ func newClient(d *dialer, userAgent string) (*client.Client, error) {
 	tr.DisableCompression = true
 	tr.MaxResponseHeaderBytes = mostHeader
 	tr.MaxIdleConns, tr.MaxIdleConnsPerHost, tr.IdleConnTimeout = idleConns, idleConns, idleAfter
+	requests.Transport = versionedTransport{version, requests.Transport} // over the client's own
 	return c, nil
 }
 

@@ -3,9 +3,10 @@ package docker
 import (
 	"errors"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
+
+// userTimeout is the kernel's TCP_USER_TIMEOUT, in milliseconds.
+const userTimeout = 18
 
 // giveUp makes the kernel end a connection whose other side has acknowledged nothing
 // for ackLimit. Keep-alive alone does not: it is silent while data is under way,
@@ -16,7 +17,7 @@ func giveUp(network, _ string, conn syscall.RawConn) error {
 	}
 	var set error
 	err := conn.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(ackLimit.Milliseconds()))
+		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeout, int(ackLimit.Milliseconds()))
 	})
 	return errors.Join(err, set)
 }

@@ -41,13 +41,17 @@ func (p *Provider) failed(op string, err error) *sandbox.Error {
 		return own
 	}
 	if kind, text, ok := p.linkFailure(err); ok {
+		if kind == sandbox.KindUnavailable {
+			p.unsettle()
+		}
 		return sandbox.Errorf(op, kind, "%s", text).Because(err)
 	}
 	switch message := err.Error(); {
 	case isNoSpace(err):
 		return sandbox.Errorf(op, sandbox.KindNoSpace, "the engine's disk is full").Because(err)
 	case errdefs.IsInvalidArgument(err) && strings.Contains(message, "client version"):
-		return sandbox.Errorf(op, sandbox.KindUnavailable, "the engine does not speak our API version %s: %s", p.api.ClientVersion(), afterColon(message)).Because(err)
+		p.unsettle()
+		return sandbox.Errorf(op, sandbox.KindUnavailable, "the engine does not speak our API version %s: %s", p.apiVersion(), afterColon(message)).Because(err)
 	}
 	for _, row := range engineKinds {
 		if row.is(err) {

@@ -97,7 +97,7 @@ func (p *Provider) upgrade(conn net.Conn, path string, body any) (*bufio.Reader,
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://engine/v"+p.api.ClientVersion()+path, bytes.NewReader(content)) //nolint:noctx // attach closes the connection when its context ends
+	req, err := http.NewRequest(http.MethodPost, "http://engine/v"+p.apiVersion()+path, bytes.NewReader(content)) //nolint:noctx // attach closes the connection when its context ends
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"caisson/sandbox"
+	"caisson/sandbox/docker/internal/enginetest"
 )
 
 // forgetFlow makes the engine's host swallow all packets of one connection, both ways,
@@ -76,5 +77,21 @@ func TestAttackT66_BugEN03_AForgottenFlowIsKnownSoon(t *testing.T) {
 				t.Errorf("the engine: %v", err)
 			}
 		})
+	}
+}
+
+// TestAttackT65_ACallDoesNotFailForAnAttemptOfBefore asks a healthy engine while an
+// attempt to connect hangs that began when it was not.
+func TestAttackT65_ACallDoesNotFailForAnAttemptOfBefore(t *testing.T) {
+	t.Parallel()
+	p, proxy := faulty(t)
+	p.unsettle()
+	proxy.Inject(enginetest.Fault{Path: calls("^/_ping$"), Hang: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	wantError(t, p.Ping(ctx), sandbox.KindUnavailable, "")
+	proxy.Clear()
+	if _, err := p.List(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -44,6 +44,12 @@ func (c *networkCache) has(name string) bool {
 	return c.good[name]
 }
 
+func (c *networkCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.good)
+}
+
 func (c *networkCache) set(name string, good bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +144,7 @@ func (p *Provider) networkOptions(tier sandbox.Network) network.CreateOptions {
 	if tier == sandbox.NetworkInternal {
 		o.Internal = true
 		o.Options[optionBridge] = internalBridge
-		if !versions.LessThan(p.api.ClientVersion(), isolatedAPI) {
+		if !versions.LessThan(p.apiVersion(), isolatedAPI) {
 			o.Options[optionGateway] = isolatedGateway
 		}
 	}

@@ -132,7 +132,7 @@ const mostExec = 16 << 20
 func (p *Provider) readExec(ctx context.Context, execID string) (process execProcess, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectLimit)
 	defer cancel()
-	u := url.URL{Scheme: "http", Host: "engine", Path: "/v" + p.api.ClientVersion() + "/exec/" + execID + "/json"}
+	u := url.URL{Scheme: "http", Host: "engine", Path: "/v" + p.apiVersion() + "/exec/" + execID + "/json"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return process, err

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/docker/docker/api/types/versions"
 	"github.com/docker/docker/client"
 
 	"caisson/sandbox"
@@ -35,6 +34,7 @@ type Provider struct {
 	host    host
 	dialer  *dialer
 	api     *client.Client
+	version apiVersion
 	log     *slog.Logger
 	seccomp string // the security option; empty for the engine's own
 
@@ -78,7 +78,7 @@ func New(cfg Config) (*Provider, error) {
 		}
 	}
 	var err error
-	if p.api, err = newClient(p.dialer, userAgent(cfg)); err != nil {
+	if p.api, err = newClient(p.dialer, userAgent(cfg), &p.version); err != nil {
 		return nil, err
 	}
 	p.life, p.endLife = context.WithCancel(context.Background()) // the provider's own life, no caller's
@@ -151,28 +151,42 @@ type handshake struct {
 	err  error
 }
 
-// connect settles the API's version with the engine, once. Methods call it
-// before their first request: the client's own way ignores a failed
-// negotiation and goes on with a version that the engine may not know.
+// connect settles the API's version with the engine, once, and again after a
+// connection broke. Methods call it before their first request: the client's own
+// way ignores a failed negotiation and goes on with a version that the engine may
+// not know.
 func (p *Provider) connect(ctx context.Context) error {
+	for again := false; ; again = true {
+		h, joined := p.shake()
+		if h == nil {
+			return nil
+		}
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			return p.failed("connect to the engine", ctx.Err())
+		}
+		// One that began before this call says nothing of the engine as it is now.
+		if h.err == nil || !joined || again {
+			return h.err
+		}
+	}
+}
+
+// shake joins the attempt that is under way, or begins one; nil where none is needed.
+func (p *Provider) shake() (h *handshake, joined bool) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.connected {
-		p.mu.Unlock()
-		return nil
+		return nil, false
 	}
-	h := p.handshake
-	if h == nil {
-		h = &handshake{done: make(chan struct{})}
-		p.handshake = h
-		p.work.Go(func() { p.shakeHands(h) })
+	if p.handshake != nil {
+		return p.handshake, true
 	}
-	p.mu.Unlock()
-	select {
-	case <-h.done:
-		return h.err
-	case <-ctx.Done():
-		return p.failed("connect to the engine", ctx.Err())
-	}
+	h = &handshake{done: make(chan struct{})}
+	p.handshake = h
+	p.work.Go(func() { p.shakeHands(h) })
+	return h, false
 }
 
 func (p *Provider) shakeHands(h *handshake) {
@@ -183,20 +197,6 @@ func (p *Provider) shakeHands(h *handshake) {
 	p.connected, p.handshake = h.err == nil, nil
 	p.mu.Unlock()
 	close(h.done)
-}
-
-func (p *Provider) negotiate(ctx context.Context) error {
-	const op = "connect to the engine"
-	ping, err := p.api.Ping(ctx)
-	if err != nil {
-		return p.failed(op, err)
-	}
-	if ping.APIVersion == "" || versions.LessThan(ping.APIVersion, oldestAPI) {
-		return sandbox.Errorf(op, sandbox.KindUnavailable,
-			"the engine at %s speaks API version %s at most, and this server needs %s (Docker 20.10) or newer", p.host, ping.APIVersion, oldestAPI)
-	}
-	p.api.NegotiateAPIVersionPing(ping)
-	return nil
 }
 
 // Ping tells whether the engine answers (sandbox.Provider).
