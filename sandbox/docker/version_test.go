@@ -76,9 +76,13 @@ func TestBugEN01_AttackT61_AnEngineThatIsReplacedByAnotherVersions(t *testing.T)
 		{"an older one, which refuses the new version", "1.12", "1.41", "1.41", 0},
 	} {
 		e.become(c.least, c.most, c.breaks)
+		p.networks.set("seen", true)
 		wantError(t, list(), sandbox.KindUnavailable, "")
 		if err := list(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		if p.networks.has("seen") {
+			t.Errorf("%s: what was seen of the one before is believed of it", c.name)
 		}
 		// Calls that do not go through the client's own methods too.
 		if _, err := p.readExec(t.Context(), "x"); err == nil || strings.Contains(err.Error(), "version") {
