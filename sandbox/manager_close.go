@@ -69,11 +69,16 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.mu.Unlock()
 	m.closeExecs(all)
-	m.work.Wait()
-	return err
+	m.work.Wait() // a session that a call was ending is gone by now, and counts no more
+	if fenced {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseTry)
+	defer cancel()
+	return errors.Join(err, m.endLease(ctx))
 }
 
-// endAll ends what is not kept, and then the lease.
+// endAll ends what is not kept.
 func (m *Manager) endAll() error {
 	m.mu.Lock()
 	leaving := map[string]*entry{}
@@ -110,7 +115,5 @@ func (m *Manager) endAll() error {
 		}
 	}
 	all.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), leaseTry) // the manager's life is over
-	defer cancel()
-	return errors.Join(append(errs, m.endLease(ctx))...)
+	return errors.Join(errs...)
 }
