@@ -89,6 +89,7 @@ type entry struct {
 	expires  time.Time
 	made     time.Time // when the session was there
 	leaving  bool      // being destroyed
+	why      string    // and for what, unless its owner asked for it
 	notes    []Note
 	lastSeen State
 }
@@ -147,18 +148,24 @@ func (m *Manager) find(owner Owner, id string) (*entry, error) {
 		switch {
 		case e.session == nil:
 			return nil, Errorf("find session", KindBusy, "the session is still being made")
+		case e.leaving && e.why != "":
+			return nil, sessionLost(e.why)
 		case e.leaving:
 			return nil, Errorf("find session", KindSessionNotFound, "no such session")
 		}
 		return e, nil
 	}
 	if l, ok := m.lost[id]; ok && l.owner == mine {
-		return nil, Errorf("find session", KindSessionLost, "the session is gone: %s; make a new one with session_create", l.reason)
+		return nil, sessionLost(l.reason)
 	}
 	if m.tenure.asked && !m.tenure.recovered {
 		return nil, notHeardYet("find session")
 	}
 	return nil, Errorf("find session", KindSessionNotFound, "no such session; session_list shows the ones there are")
+}
+
+func sessionLost(why string) *Error {
+	return Errorf("find session", KindSessionLost, "the session is gone: %s; make a new one with session_create", why)
 }
 
 // touch moves a session's end to its idle time from now; it never moves it

@@ -78,13 +78,15 @@ func (m *Manager) Close(ctx context.Context) error {
 	return errors.Join(err, m.endLease(ctx))
 }
 
+const wasShutDown = "the server was shut down"
+
 // endAll ends what is not kept.
 func (m *Manager) endAll() error {
 	m.mu.Lock()
 	leaving := map[string]*entry{}
 	for id, e := range m.sessions {
 		if e.session != nil && !e.leaving && !m.keep.keeps(e.spec.Durability) {
-			e.leaving = true
+			e.leaving, e.why = true, wasShutDown
 			leaving[id] = e
 		}
 	}
@@ -104,7 +106,7 @@ func (m *Manager) endAll() error {
 		})
 	}
 	for id, e := range leaving {
-		try(func() error { return m.remove(id, e, "the server was shut down") })
+		try(func() error { return m.remove(id, e, wasShutDown) })
 	}
 	for _, exec := range m.runningExecs() {
 		if _, going := leaving[exec.SessionID()]; !going {

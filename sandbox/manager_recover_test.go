@@ -361,3 +361,29 @@ func TestTTL07_AttackT69_UsedAtTheLastMomentIsNeverRemoved(t *testing.T) {
 		wantSessions(t, f)
 	})
 }
+
+func TestTTL06_ASessionThatIsBeingEndedSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := sandboxtest.NewFake()
+		m := server(t, f, "a", sandbox.KeepNothing)
+		idle, asked := create(t, m, sandbox.Spec{TTL: 10 * time.Second}), create(t, m, sandbox.Spec{TTL: time.Hour})
+		release := f.Hold(sandboxtest.OpDestroy)
+		<-time.After(20 * time.Second)
+		if _, err := m.Session(alice, idle.ID); sandbox.KindOf(err) != sandbox.KindSessionLost {
+			t.Errorf("%v", err)
+		}
+		destroyed := make(chan error, 1)
+		go func() {
+			_, _, err := m.Destroy(t.Context(), alice, asked.ID)
+			destroyed <- err
+		}()
+		synctest.Wait()
+		if _, err := m.Session(alice, asked.ID); sandbox.KindOf(err) != sandbox.KindSessionNotFound {
+			t.Errorf("%v", err)
+		}
+		release()
+		if err := <-destroyed; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -129,7 +129,7 @@ func (m *Manager) remove(id string, e *entry, reason string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		e.leaving = false // still there as far as anyone knows: it can be destroyed again
+		e.leaving, e.why = false, "" // still there as far as anyone knows: it can be destroyed again
 		m.log.Warn("session not destroyed", "session", ShortID(id), "error", err)
 		return err
 	}

@@ -38,7 +38,7 @@ func (m *Manager) Sweep() []string {
 	)
 	for id, e := range due {
 		all.Go(func() {
-			if err := m.remove(id, e, "it was idle for longer than its time to live"); err == nil {
+			if err := m.remove(id, e, wasIdle); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				ended = append(ended, id)
@@ -51,6 +51,8 @@ func (m *Manager) Sweep() []string {
 	return ended
 }
 
+const wasIdle = "it was idle for longer than its time to live"
+
 // expired marks the sessions that are due as leaving, under the lock that every
 // use of a session takes: one that was just touched is never among them (TTL-7).
 func (m *Manager) expired(now time.Time) map[string]*entry {
@@ -62,7 +64,7 @@ func (m *Manager) expired(now time.Time) map[string]*entry {
 	due := map[string]*entry{}
 	for id, e := range m.sessions {
 		if e.session != nil && !e.leaving && e.holds == 0 && now.After(e.expires) {
-			e.leaving = true
+			e.leaving, e.why = true, wasIdle
 			due[id] = e
 		}
 	}
