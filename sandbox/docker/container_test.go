@@ -48,6 +48,7 @@ func blueprints() map[string]blueprint {
 			labels: p.sessionLabels(id, spec, facts, created, []sandbox.Note{{Code: "a", Text: "b"}}),
 		},
 		"nobody_engine_seccomp": {imageID: "sha256:0", user: account{uid: 65534, gid: 65534}, network: "none", sinkDNS: true},
+		"lease":                 {bare: true, user: account{uid: 1, gid: 1}, network: "none", pids: ptr(int64(1)), labels: map[string]string{labelRole: roleLease}},
 	}
 }
 
@@ -97,7 +98,7 @@ func TestAttackT07_NoBodyAsksForTheHost(t *testing.T) {
 			t.Errorf("%s: security options %v", name, h.SecurityOpt)
 		case !slices.Equal(h.CapDrop, []string{"ALL"}), h.Init == nil || !*h.Init, h.LogConfig.Type != "none", h.OomScoreAdj <= 0:
 			t.Errorf("%s: not hardened: %+v", name, h)
-		case len(h.Mounts) != 1 || h.Mounts[0].Type != mount.TypeVolume || h.Mounts[0].Target != workspacePath || strings.HasPrefix(h.Mounts[0].Source, "/"):
+		case b.bare && len(h.Mounts) != 0, !b.bare && (len(h.Mounts) != 1 || h.Mounts[0].Type != mount.TypeVolume || h.Mounts[0].Target != workspacePath || strings.HasPrefix(h.Mounts[0].Source, "/")):
 			t.Errorf("%s: mounts %+v", name, h.Mounts)
 		case h.Memory != h.MemorySwap:
 			t.Errorf("%s: memory %d, with swap %d", name, h.Memory, h.MemorySwap)
@@ -146,9 +147,9 @@ func TestD08_LabelsTellAllThatListNeeds(t *testing.T) {
 	}
 	facts := imageFacts{user: account{uid: 7, gid: 8, name: "n:m", home: "/h"}, bash: true}
 	notes := []sandbox.Note{{Code: "c", Text: "t"}}
-	labels := p.sessionLabels(id, spec, facts, created, notes)
+	labels := p.sessionLabels(id, spec, facts, time.Unix(1, 0), notes)
 	labels["image.own"] = "inherited"
-	l := labelled{containerID: "cid", name: "caisson-" + id, imageID: "sha256:9", state: sandbox.StateStopped, labels: labels}
+	l := labelled{containerID: "cid", name: "caisson-" + id, imageID: "sha256:9", state: sandbox.StateStopped, created: created, labels: labels}
 	s, ok := l.session(p)
 	if !ok {
 		t.Fatal("not taken for a session")
@@ -156,7 +157,7 @@ func TestD08_LabelsTellAllThatListNeeds(t *testing.T) {
 	want := sandbox.Info{
 		ID: id, OwnerHash: spec.Owner.Hash(), Instance: "i", Image: "a/b:c", ImageID: "sha256:9", Network: sandbox.NetworkInternal,
 		Durability: sandbox.Persistent, WorkspaceKey: "k", WorkspacePath: "/workspace", CPU: 0.5, MemoryMB: 7, EnvNames: []string{"A", "B"},
-		Labels: spec.Labels, CreatedAt: created, TTL: 90 * time.Second, State: sandbox.StateStopped, HasBash: true, Notes: notes,
+		Labels: spec.Labels, CreatedAt: created.Truncate(time.Second), TTL: 90 * time.Second, State: sandbox.StateStopped, HasBash: true, Notes: notes,
 	}
 	if diff := cmp.Diff(want, s.Info()); diff != "" {
 		t.Error(diff)
