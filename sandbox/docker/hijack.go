@@ -47,13 +47,16 @@ func (p *Provider) attachOn(ctx context.Context, a *ahead, execID string) (*stre
 	return s, nil
 }
 
-// takeOver asks the engine for a stream in place of an answer.
+// takeOver asks the engine for a stream in place of an answer. It is bounded like
+// every call, also where the stream is part of a long transfer.
 func (p *Provider) takeOver(ctx context.Context, a *ahead, path string, body any) (*stream, error) {
 	<-a.done
 	conn, err := a.conn, a.err
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	reader, err := p.upgrade(conn, path, body)
 	if !stop() {

@@ -95,3 +95,25 @@ func TestAttackT65_ACallDoesNotFailForAnAttemptOfBefore(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAttackT65_ATransferEndsWhoseStreamIsNeverGiven sees each call of a transfer end
+// by its own bound, which is far below the transfer's.
+func TestAttackT65_ATransferEndsWhoseStreamIsNeverGiven(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]string{"create": "/exec$", "attach": "^/exec/.*/start$"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, proxy := faulty(t)
+			s := create(t, p, specOf(""))
+			proxy.Inject(enginetest.Fault{Method: "POST", Path: calls(call), Hang: true})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*callLimit)
+			defer cancel()
+			_, _, err := s.ReadDir(ctx, "", false, 10)
+			proxy.Clear()
+			wantError(t, err, sandbox.KindUnavailable, "")
+			if ctx.Err() != nil {
+				t.Error("it was the caller's bound that ended it")
+			}
+		})
+	}
+}
