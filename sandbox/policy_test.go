@@ -17,7 +17,7 @@ var policy = sandbox.Policy{
 	DefaultTTL: time.Hour, MaxTTL: 24 * time.Hour,
 }
 
-func TestAPI02_SES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) {
+func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testing.T) {
 	tight := policy
 	tight.MaxCPU, tight.MaxMemoryMB, tight.AllowPersistent = 2, 2048, false
 	tight.AllowedImages = []string{"caisson-*", "debian:*"}
@@ -74,7 +74,7 @@ func TestAPI02_SES16_NET01_DUR06_SES12_SES15_PolicyRefusesByField(t *testing.T) 
 	}
 }
 
-func TestCFG08_D15_PolicyFillsWhatIsNotNamed(t *testing.T) {
+func TestCFG08_D15_NET05_PolicyFillsWhatIsNotNamed(t *testing.T) {
 	full, err := policy.Apply(sandbox.Spec{})
 	if err != nil {
 		t.Fatal(err)

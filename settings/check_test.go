@@ -119,13 +119,13 @@ func TestInstanceIsTheHostsOnHTTPAndUniqueOnStdio(t *testing.T) {
 // A feature that is not there may not be asked for and silently left out.
 func TestWhatThisBuildLacksIsRefusedByName(t *testing.T) {
 	for _, set := range []string{
-		"SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true", "SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
+		"SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
 		"SANDBOX_MCP_PRINCIPALS_FILE=/p.yml", "SANDBOX_MCP_MANIFEST=/m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true",
 	} {
 		name, _, _ := strings.Cut(set, "=")
 		only(t, faults(t, host, set), name, "not available in this build")
 	}
-	load(t, "SANDBOX_DOCKER_READINESS_PROBE_ENABLED=false", "SANDBOX_DOCKER_EXECUTOR_MODE=warm")
+	load(t, "SANDBOX_DOCKER_EXECUTOR_MODE=warm")
 }
 
 // Whatever the environment holds, Load answers, and with faults that are about

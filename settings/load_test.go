@@ -135,6 +135,17 @@ func TestCFG08_CapsHaveFallbacksAndZeroIsNone(t *testing.T) {
 	}
 }
 
+func TestCFG10_TheProbeIsOffUntilItIsAskedFor(t *testing.T) {
+	d := load(t).Docker
+	if d.ReadinessProbeEnabled || d.ReadinessProbeImage != "busybox:latest" || d.ReadinessProbeTimeout != 30*time.Second {
+		t.Errorf("%+v", d)
+	}
+	d = load(t, "SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true", "SANDBOX_DOCKER_READINESS_PROBE_IMAGE=probe:1", "SANDBOX_DOCKER_READINESS_PROBE_TIMEOUT_SECONDS=5").Docker
+	if !d.ReadinessProbeEnabled || d.ReadinessProbeImage != "probe:1" || d.ReadinessProbeTimeout != 5*time.Second {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestCFG11_TimesHaveDefaults(t *testing.T) {
 	d := load(t).Docker
 	for name, pair := range map[string][2]time.Duration{

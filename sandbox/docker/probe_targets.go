@@ -49,6 +49,16 @@ func (p *Provider) probeTargets(ctx context.Context) ([]string, error) {
 	return targets, nil
 }
 
+// gatewayOf is a bridge's own address. The engine names none for its default bridge, and
+// takes the first of the subnet then.
+func gatewayOf(config network.IPAMConfig) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(config.Gateway); err == nil {
+		return a, true
+	}
+	subnet, err := netip.ParsePrefix(config.Subnet)
+	return subnet.Masked().Addr().Next(), err == nil
+}
+
 // gateways are the engine's own addresses on its bridges.
 func (p *Provider) gateways(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -63,7 +73,7 @@ func (p *Provider) gateways(ctx context.Context) ([]netip.Addr, error) {
 			continue
 		}
 		for _, config := range n.IPAM.Config {
-			if a, err := netip.ParseAddr(config.Gateway); err == nil {
+			if a, ok := gatewayOf(config); ok {
 				found = append(found, a)
 			}
 		}

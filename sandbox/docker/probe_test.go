@@ -21,7 +21,7 @@ const goodReport = `42 dial 10.0.0.2,2376 1 100.00 102.00
 42 end
 `
 
-func TestPRB03_PRB04_AttackT35_AReportIsBelievedOnlyWhereItProves(t *testing.T) {
+func TestPRB03_PRB04_PRB09_PRB10_AttackT35_AReportIsBelievedOnlyWhereItProves(t *testing.T) {
 	targets := []string{"10.0.0.2,2376", "172.17.0.1,2376"}
 	swap := func(old, with string) string {
 		if !strings.Contains(goodReport, old) {
@@ -72,7 +72,7 @@ func TestPRB03_PRB04_AttackT35_AReportIsBelievedOnlyWhereItProves(t *testing.T) 
 	}
 }
 
-func TestPRB07_AProbeWithNothingToProveRefuses(t *testing.T) {
+func TestPRB06_PRB07_AProbeWithNothingToProveRefuses(t *testing.T) {
 	for _, host := range []string{"unix:///run/docker.sock", "tcp://127.0.0.1:2376", "tcp://[::1]:2376", "tcp://localhost", "tcp://0.0.0.0:2376", "tcp://name.invalid:2376"} {
 		p, err := New(Config{Host: host, TLSVerify: true, Probe: ProbeConfig{Enabled: true, Image: "i", Timeout: 1}})
 		if err != nil {
@@ -80,6 +80,31 @@ func TestPRB07_AProbeWithNothingToProveRefuses(t *testing.T) {
 		}
 		if _, err := p.probeTargets(t.Context()); sandbox.KindOf(err) != sandbox.KindFirewall {
 			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// TestPRB05_...: the engine's own address, at the port that is dialled, and all its bridges.
+func TestPRB05_PRB08_TargetsAreDerived(t *testing.T) {
+	for host, port := range map[string]string{"tcp://192.0.2.7": "2376", "https://192.0.2.7": "2376", "tcp://192.0.2.7:4000": "4000"} {
+		h, err := parseHost(host, true)
+		if err != nil || h.addr != "192.0.2.7:"+port {
+			t.Errorf("%s: %v %v", host, h, err)
+		}
+	}
+	plain, err := parseHost("tcp://192.0.2.7", false)
+	if err != nil || plain.addr != "192.0.2.7:2375" {
+		t.Errorf("plain: %v %v", plain, err)
+	}
+	p := provider(t)
+	got, err := p.probeTargets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(got, " ")
+	for _, want := range []string{strings.Replace(p.host.addr, ":", ",", 1), "172.17.0.1,2376"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in %s", want, all)
 		}
 	}
 }
