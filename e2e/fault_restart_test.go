@@ -30,7 +30,9 @@ func (a *actor) fly(session string, n int) *flying {
 func (a *actor) lost(f *flying, since time.Time, limit time.Duration, reasons ...string) execOut {
 	a.t.Helper()
 	r := <-f.done
-	took(a.t, since, limit, "the end of the call in flight")
+	if d := time.Since(since); d > bounded(limit) {
+		a.t.Errorf("the call in flight ended after %v, %v at most", d.Round(time.Millisecond), limit)
+	}
 	var x execOut
 	if err := unmarshal(r, &x); err != nil || x.Status != "lost" || x.ExitCode != nil || !r.IsError {
 		a.t.Errorf("the call in flight: %v %v", err, r.text())
