@@ -44,7 +44,7 @@ type bench struct {
 	ours    map[string]*ours // by way
 	samples map[string]map[string][]time.Duration
 	engine  string
-	load    string // of the machine, before
+	loads   [2]string // of the machine, before and after
 	data    []byte
 	base64  string
 }
@@ -62,7 +62,7 @@ func open(ctx context.Context, o options) (*bench, error) {
 		return nil, err
 	}
 	b.engine = version.Version
-	if b.load, err = load(); err != nil {
+	if b.loads[0], err = load(); err != nil {
 		return nil, err
 	}
 	if b.ours[viaStdio], err = dial(ctx, transport.NewStdioWithOptions(o.program, o.environ, []string{"serve"})); err != nil {
@@ -140,7 +140,9 @@ func (b *bench) measure(ctx context.Context, out io.Writer, rounds int) error {
 			return err
 		}
 	}
-	return nil
+	var err error
+	b.loads[1], err = load()
+	return err
 }
 
 func (b *bench) creates(ctx context.Context) error {

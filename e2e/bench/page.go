@@ -30,8 +30,8 @@ func (b *bench) page() string {
 	p.WriteString("# What Caisson costs on top of the engine\n\nWritten by `make bench`; run it for the figures of your own machine.\n\n")
 	fmt.Fprintf(&p, "Engine %s over mTLS on the same machine, %d cores, %d samples of each create and of stops beside 2,000 processes and %d of everything\n"+
 		"else, taken in turns: the engine's own call with the same host configuration, then the same through Caisson over stdio and over Streamable HTTP,\n"+
-		"one call at a time. The machine's load average was %s before. Times are in milliseconds; the ratio is of the medians, to the engine's own.\n\n",
-		b.engine, runtime.NumCPU(), len(b.samples[create][viaEngine]), len(b.samples[noop][viaEngine]), b.load)
+		"one call at a time. The machine's load average was %s before and %s after. Times are in milliseconds; the ratio is of the medians, to the engine's own.\n\n",
+		b.engine, runtime.NumCPU(), len(b.samples[create][viaEngine]), len(b.samples[noop][viaEngine]), b.loads[0], b.loads[1])
 	p.WriteString("| what | way | p50 | p99 | ratio | target |\n| --- | --- | ---: | ---: | ---: | --- |\n")
 	for _, what := range []string{create, noop, stop, crowded, upload, download} {
 		own := b.samples[what][viaEngine]
