@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -50,15 +51,14 @@ func (m *Manager) make(ctx context.Context, id string, spec Spec, progress Progr
 	if spec.Durability != Persistent {
 		return m.provider.Create(ctx, id, spec, progress)
 	}
-	if err := m.clearWorkspace(ctx, spec, nil); err != nil {
+	if err := m.clearWorkspace(ctx, spec, ""); err != nil {
 		return nil, err
 	}
 	session, err := m.provider.Create(ctx, id, spec, progress)
 	if err != nil {
 		return nil, err
 	}
-	info := session.Info()
-	if err := m.clearWorkspace(ctx, spec, &info); err != nil {
+	if err := m.clearWorkspace(ctx, spec, id); err != nil {
 		return nil, errors.Join(err, m.discard(id))
 	}
 	return session, nil
@@ -66,13 +66,14 @@ func (m *Manager) make(ctx context.Context, id string, spec Spec, progress Progr
 
 // clearWorkspace takes the workspace over from sessions of dead servers, and refuses
 // when one of a living server holds it. Beside a session of ours that is already made,
-// only an older one counts: of two that were made together one stays.
-func (m *Manager) clearWorkspace(ctx context.Context, spec Spec, ours *Info) error {
+// only an older one by the engine's clock counts: of two that were made together one stays.
+func (m *Manager) clearWorkspace(ctx context.Context, spec Spec, ours string) error {
 	i, err := TakeInventory(ctx, m.provider)
 	if err != nil {
 		return err
 	}
 	dead := m.deadIn(i)
+	made := slices.IndexFunc(i.Sessions, func(s Info) bool { return s.ID == ours })
 	for _, other := range i.Sessions {
 		if other.OwnerHash != spec.Owner.Hash() || other.Durability != Persistent || other.WorkspaceKey != spec.WorkspaceKey || m.knows(other.ID) {
 			continue
@@ -84,7 +85,7 @@ func (m *Manager) clearWorkspace(ctx context.Context, spec Spec, ours *Info) err
 			}
 			continue
 		}
-		if ours == nil || older(other, *ours) {
+		if made < 0 || older(other, i.Sessions[made]) {
 			return Errorf("create session", KindWorkspaceInUse, "the workspace %q is held by a session of another server; end that first, or choose another key", spec.WorkspaceKey)
 		}
 	}

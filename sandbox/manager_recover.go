@@ -42,8 +42,9 @@ func (m *Manager) restore(ctx context.Context, id string) error {
 	info := session.Info()
 	var orphans []Orphan
 	if info.State == StateRunning {
+		// One session that cannot tell keeps no other from its recovery.
 		if orphans, err = session.Orphans(ctx); err != nil {
-			return err
+			m.log.Warn("not all commands that run on could be found", "session", ShortID(id), "error", err)
 		}
 	}
 	spec := session.Spec()

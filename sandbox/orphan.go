@@ -14,6 +14,7 @@ type Orphan struct {
 	TimeoutAt time.Time // when its own server would have stopped it; zero: not known
 	Backend   Backend   // takes no input and has no stream to drain
 
-	// Running asks the engine whether it still runs.
+	// Running asks the engine whether it still runs. KindExecNotFound is an engine that was
+	// restarted under the running container: it may run on.
 	Running func(ctx context.Context) (bool, error)
 }

@@ -68,8 +68,10 @@ type Session interface {
 	// is read from the engine: of the owner only Info().OwnerHash is known then.
 	Spec() Spec
 
-	// Orphans returns the commands that run in the session and were not started
-	// through this Provider: after a restart, those of the server before.
+	// Orphans returns the commands that the engine says run in the session. No list is
+	// kept of those that were started here: whoever holds records of running commands
+	// leaves those out; after a restart there are none. What was found comes with an
+	// error too.
 	Orphans(ctx context.Context) ([]Orphan, error)
 
 	// Start runs a command. It returns once the engine has started it; the
