@@ -100,6 +100,7 @@ func TestD32_AttackT17_BugEN05_ASessionThatFillsItsDiskIsEnded(t *testing.T) {
 			began := time.Now()
 			x := a.finished(s, fmt.Sprintf(slowly, place), 120)
 			took(t, began, 12*time.Second, "ending a session that fills "+place)
+			t.Logf("%s: ended after %v", place, time.Since(began).Round(100*time.Millisecond))
 			a.endedForDisk(s, x, fmt.Sprintf("disk limit of %d MB", diskMB))
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,11 @@ import (
 	"caisson/sandbox/sandboxtest"
 )
 
-// measured is an engine whose sessions may be watched. Its fields are the test's
-// while the manager is asleep.
+// measured is an engine whose sessions may be watched.
 type measured struct {
 	*engine
+
+	mu      sync.Mutex
 	watched bool // what is made from now on
 	takes   time.Duration
 	over    []sandbox.Overfull
@@ -24,8 +26,24 @@ type measured struct {
 	at      []time.Time // when it was asked
 }
 
+// set changes what the engine does.
+func (e *measured) set(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+}
+
+// asked is when it was asked to measure.
+func (e *measured) asked() []time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.at)
+}
+
 func (e *measured) Create(ctx context.Context, id string, spec sandbox.Spec, p sandbox.Progress) (sandbox.Session, error) {
 	s, err := e.engine.Create(ctx, id, spec, p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if r, ok := s.(*room); ok && e.watched {
 		r.info.Notes = []sandbox.Note{{Code: sandbox.NoteDiskWatched, Text: "x"}}
 	}
@@ -33,9 +51,14 @@ func (e *measured) Create(ctx context.Context, id string, spec sandbox.Spec, p s
 }
 
 func (e *measured) Overfull(ctx context.Context) ([]sandbox.Overfull, error) {
+	e.mu.Lock()
 	e.at = append(e.at, time.Now())
+	takes := e.takes
+	e.mu.Unlock()
 	select {
-	case <-time.After(e.takes):
+	case <-time.After(takes):
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		return e.over, e.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -63,18 +86,19 @@ func TestD32_OnlyWatchedSessionsMakeTheEngineMeasure(t *testing.T) {
 	watching(t, func(t *testing.T, m *sandbox.Manager, e *measured) {
 		create(t, m, sandbox.Spec{})
 		<-time.After(20 * time.Second)
-		if len(e.at) != 0 {
-			t.Fatalf("measured %d times for a session that is not watched", len(e.at))
+		if at := e.asked(); len(at) != 0 {
+			t.Fatalf("measured %d times for a session that is not watched", len(at))
 		}
-		e.watched, e.takes = true, 4*time.Second
+		const takes = 4 * time.Second
+		e.set(func() { e.watched, e.takes = true, takes })
 		create(t, m, sandbox.Spec{})
 		<-time.After(60 * time.Second)
-		synctest.Wait()
-		if len(e.at) < 3 || len(e.at) > 6 {
-			t.Fatalf("a measurement of 4 s was made %d times in 60 s", len(e.at))
+		at := e.asked()
+		if len(at) < 3 || len(at) > 6 {
+			t.Fatalf("a measurement of 4 s was made %d times in 60 s", len(at))
 		}
-		for i := range e.at[1:] {
-			if pause := e.at[i+1].Sub(e.at[i]); pause != 3*e.takes {
+		for i := range at[1:] {
+			if pause := at[i+1].Sub(at[i]); pause != 3*takes {
 				t.Errorf("the next one after %v", pause)
 			}
 		}
@@ -83,19 +107,21 @@ func TestD32_OnlyWatchedSessionsMakeTheEngineMeasure(t *testing.T) {
 
 func TestD32_ASessionPastItsDiskIsLostWithTheReason(t *testing.T) {
 	watching(t, func(t *testing.T, m *sandbox.Manager, e *measured) {
-		e.watched = true
+		e.set(func() { e.watched = true })
 		full, other := create(t, m, sandbox.Spec{}), create(t, m, sandbox.Spec{})
 		exec, err := m.StartExec(t.Context(), alice, full.ID, sandbox.ExecSpec{Argv: []string{"x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.err = sandbox.Errorf("measure", sandbox.KindUnavailable, "away")
+		e.set(func() { e.err = sandbox.Errorf("measure", sandbox.KindUnavailable, "away") })
 		<-time.After(10 * time.Second) // the engine's absence ends nothing
 		if _, err := m.Session(alice, full.ID); err != nil {
 			t.Fatal(err)
 		}
-		e.err = nil
-		e.over = []sandbox.Overfull{{ID: full.ID, Reason: "it passed its disk limit of 7 MB"}, {ID: sandbox.NewSessionID(), Reason: "somebody else's"}}
+		e.set(func() {
+			e.err = nil
+			e.over = []sandbox.Overfull{{ID: full.ID, Reason: "it passed its disk limit of 7 MB"}, {ID: sandbox.NewSessionID(), Reason: "somebody else's"}}
+		})
 		<-exec.Done()
 		synctest.Wait()
 		v := exec.View()

@@ -86,3 +86,19 @@ func TestEXW01_DoctorOnARealEngine(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+func TestD32_DoctorSaysHowTheDiskIsLimited(t *testing.T) {
+	p := provider(t)
+	for _, c := range p.Diagnose(t.Context(), busybox) {
+		if c.Name == "limit on disk" {
+			t.Errorf("without a limit: %+v", c)
+		}
+	}
+	p.cfg.DiskMB = testDiskMB
+	if c := find(t, p.Diagnose(t.Context(), busybox), "limit on disk"); !c.OK || !c.Warn || c.Mend == "" || !strings.Contains(c.Detail, "24 MB") {
+		t.Errorf("%+v", c)
+	}
+	if c, ok := checkDisk(sandbox.Note{Code: sandbox.NoteDiskQuota, Text: "x"}); !ok || !c.OK || c.Warn {
+		t.Errorf("a quota: %+v", c)
+	}
+}
