@@ -47,6 +47,10 @@ func blueprints() map[string]blueprint {
 			cpu: spec.CPU, memory: spec.MemoryMB, pids: spec.Pids, volume: volumeName(spec.Owner, spec.WorkspaceKey),
 			labels: p.sessionLabels(id, spec, facts, created, []sandbox.Note{{Code: "a", Text: "b"}}),
 		},
+		"disk": {
+			imageID: "sha256:0", user: facts.user, network: "none", sinkDNS: true, seccomp: "seccomp=PROFILE",
+			onVol: map[string]string{labelID: id}, disk: diskCaps{layerMB: 64, volumeMB: 32, file: 16 << 20},
+		},
 		"nobody_engine_seccomp": {imageID: "sha256:0", user: account{uid: 65534, gid: 65534}, network: "none", sinkDNS: true},
 		"lease":                 {bare: true, user: account{uid: 1, gid: 1}, network: "none", pids: ptr(int64(1)), labels: map[string]string{labelRole: roleLease}},
 	}
