@@ -36,6 +36,7 @@ type held struct {
 	files    map[string]string // paths that were acknowledged, with their content's sum
 	tried    map[string]string // the same of those that were not
 	said     map[string]bool   // words that commands have written; true: acknowledged
+	denied   map[string]bool   // words of commands that may be run again, as their failure said
 	leaving  bool              // its end was asked for, and not acknowledged
 	touched  time.Time
 	uploaded int
@@ -44,7 +45,7 @@ type held struct {
 func newLedger(t testing.TB) *ledger { return &ledger{t: t, failures: map[string]int{}} }
 
 func newHeld(id, key string, ttl time.Duration) *held {
-	return &held{id: id, key: key, ttl: ttl, files: map[string]string{}, tried: map[string]string{}, said: map[string]bool{}, touched: time.Now()}
+	return &held{id: id, key: key, ttl: ttl, files: map[string]string{}, tried: map[string]string{}, said: map[string]bool{}, denied: map[string]bool{}, touched: time.Now()}
 }
 
 // make calls a tool that a fault may fall upon. ok is false for every failure, each of
@@ -118,6 +119,11 @@ func (l *ledger) exec(c conn, broken func() bool, h *held, random *rand.Rand) {
 	h.mu.Unlock()
 	script := fmt.Sprintf("echo %s >>log; sleep 0.%d; echo %s; exit %d", word, random.IntN(5), word, code)
 	r, _ := l.make(c, broken, "exec", args{"session_id": h.id, "argv": []string{"sh", "-c", script}, "timeout_seconds": 20, "wait_seconds": 30})
+	if again, _ := r.Meta["retriable"].(bool); again {
+		h.mu.Lock()
+		h.denied[word] = true
+		h.mu.Unlock()
+	}
 	var x execOut
 	if len(r.Structured) == 0 || unmarshal(r, &x) != nil {
 		return
@@ -236,6 +242,11 @@ func (h *held) hold(t testing.TB, listing string) {
 	for word, acknowledged := range h.said {
 		if words[word] > 1 || acknowledged && words[word] != 1 {
 			t.Errorf("session %s: a command that ran once (acknowledged: %v) has written its word %d times", h.id, acknowledged, words[word])
+		}
+	}
+	for word := range h.denied {
+		if words[word] > 0 {
+			t.Errorf("session %s: a command that ran was said to have failed so that it may be run again", h.id)
 		}
 	}
 	for name, sum := range h.files {

@@ -20,7 +20,7 @@ const (
 	chaosGrace = 10 * time.Second
 	chaosSweep = 2 * time.Second
 	// chaosLease is how long a dead server's lease may still run.
-	chaosLease = 70 * time.Second
+	chaosLease = 3 * time.Second
 )
 
 // chaos is a server of a fixed instance on an engine of its own, with a proxy between
@@ -317,7 +317,7 @@ func (c *chaos) end() {
 			c.t.Errorf("the workspace %s cannot be had", h.key)
 			continue
 		}
-		again.files, again.tried, again.said = h.files, h.tried, h.said
+		again.files, again.tried, again.said, again.denied = h.files, h.tried, h.said, h.denied
 		c.verify(c.client.conn, again)
 		c.destroy(c.client.conn, never, again)
 	}

@@ -55,7 +55,7 @@ func (s *Session) Start(ctx context.Context, spec sandbox.ExecSpec, spool *sandb
 		// The engine may have started it all the same (STP-1). Its stop leaves a
 		// marker that ends a wrapper which comes later.
 		s.stopUnseen(ctx, id)
-		return nil, s.attachFailed(op, err)
+		return nil, s.startFailed(op, err)
 	}
 	r := newRunning(s, st, id, spec.KeepsStdin())
 	r.exec = sandbox.NewExec(s.info.ID, spec, spool, s.p.log)

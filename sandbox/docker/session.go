@@ -155,6 +155,15 @@ func (s *Session) attachFailed(op string, err error) *sandbox.Error {
 	return s.failed(op, err)
 }
 
+// startFailed is attachFailed for a command. Where the engine was asked and its answer
+// is lost, the command may have run: the same call again could do it twice.
+func (s *Session) startFailed(op string, err error) *sandbox.Error {
+	if kind, text, link := s.p.linkFailure(err); link && kind == sandbox.KindUnavailable && !neverSent(err) {
+		return sandbox.Errorf(op, sandbox.KindUnknownOutcome, "%s; the command may have run, and is stopped if it has", text).Because(err)
+	}
+	return s.attachFailed(op, err)
+}
+
 func (s *Session) setState(state sandbox.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,13 +35,13 @@ func cancelledStart(s *scene) {
 	defer cancel()
 	_, err := b.try(ctx, shell(": >/workspace/ran"))
 	line.Mend()
-	s.wantKind(err, sandbox.KindUnavailable, "")
+	s.wantKind(err, sandbox.KindUnknownOutcome, "")
 	if left := tmpOf(b); strings.Count(left, ".mark\n") != 1 {
 		s.Errorf("in /tmp: %q", left)
 	}
 	line.Next(Fault{Lose: true})
 	_, err = b.try(s.Context(), shell("sleep 311 & sleep 311"))
-	s.wantKind(err, sandbox.KindUnavailable, "")
+	s.wantKind(err, sandbox.KindUnknownOutcome, "")
 	b.gone("sleep 311")
 	if got := b.sh("ls /workspace"); got != "" {
 		s.Errorf("it ran: %q", got)
