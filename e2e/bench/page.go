@@ -61,7 +61,7 @@ output, for which it has 2 s.
 
 func verdict(t target, p50 time.Duration, ratio float64) string {
 	var text string
-	met := true
+	var met bool
 	switch {
 	case t.ratio > 0:
 		text, met = fmt.Sprintf("≤ %.2f", t.ratio), ratio <= t.ratio

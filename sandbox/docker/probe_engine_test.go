@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"os/exec"
 	"strings"
@@ -246,7 +248,10 @@ func TestPRB01_WithoutTheProbeNoneRuns(t *testing.T) {
 				t.Error("a probe ran")
 			}
 			continue
-		case <-failed:
+		case err := <-failed:
+			if err != nil && !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
 		}
 		break
 	}
