@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -158,6 +159,7 @@ func TestPRB02_PRB03_PRB04_PRB10_PRB12_PRB14_PRB15_D01_D21_AttackT35_TheFirewall
 		other.Network = tier
 		create(t, p, other)
 	}
+	cost(t, p, spec)
 	simultaneous(t, p, spec)
 	off()
 	refused("control port")
@@ -168,6 +170,30 @@ func TestPRB02_PRB03_PRB04_PRB10_PRB12_PRB14_PRB15_D01_D21_AttackT35_TheFirewall
 	rule(t, "FORWARD", "-i", egressBridge, "-p", "udp", "--dport", "53", "-j", "DROP")
 	rule(t, "OUTPUT", "-p", "udp", "--dport", "53", "-j", "DROP")
 	refused("blocks too much")
+}
+
+// cost tells what the probe adds to a create. It asserts nothing: a busy machine may be any
+// slow.
+func cost(t *testing.T, proving *Provider, spec sandbox.Spec) {
+	t.Helper()
+	const rounds = 7
+	var with, without []time.Duration
+	plain := provider(t)
+	for range rounds {
+		for _, side := range []struct {
+			p     *Provider
+			times *[]time.Duration
+		}{{proving, &with}, {plain, &without}} {
+			began := time.Now()
+			id := create(t, side.p, spec).info.ID
+			*side.times = append(*side.times, time.Since(began))
+			destroy(t, side.p, id)
+		}
+	}
+	slices.Sort(with)
+	slices.Sort(without)
+	a, b := with[rounds/2], without[rounds/2]
+	t.Logf("a create behind a firewall that rejects: p50 %v with the probe, %v without, ratio %.2f", a, b, float64(a)/float64(b))
 }
 
 // simultaneous makes 20 sessions at once, and sees on the engine that a probe began after
