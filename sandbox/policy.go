@@ -12,6 +12,9 @@ import (
 // LabelStem begins every label of ours; a caller's label may not (D8).
 const LabelStem = "caisson."
 
+// digestForm is what may stand behind the @ of an image's reference.
+var digestForm = regexp.MustCompile(`^[a-z0-9]+:[0-9a-fA-F]{32,}$`)
+
 // workspaceKeyForm is what a workspace key may be (DUR-6): it becomes part of a
 // volume's name.
 var workspaceKeyForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -84,6 +87,10 @@ func (p Policy) applyImage(s *Spec) error {
 	}
 	if strings.HasPrefix(s.Image, "-") || strings.ContainsAny(s.Image, " \t\r\n\x00") || len(s.Image) > 512 {
 		return Invalid("image", "an image is a reference like debian:bookworm-slim, without spaces")
+	}
+	if name, digest, at := strings.Cut(s.Image, "@"); strings.Contains(name, "://") || at && !digestForm.MatchString(digest) {
+		// Not repeated: it may be a password that stands before a host.
+		return Invalid("image", "an image is a reference like registry.example/name:tag or name@sha256:…, without a scheme, a user or a password: the engine's own log-in is used")
 	}
 	if len(p.AllowedImages) == 0 {
 		return nil

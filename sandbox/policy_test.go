@@ -56,6 +56,8 @@ func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testi
 		{"ttl negative", policy, sandbox.Spec{TTL: -1}, sandbox.KindInvalid, "ttl_seconds"},
 		{"ttl over ceiling", policy, sandbox.Spec{TTL: 25 * time.Hour}, sandbox.KindRejected, "ttl_seconds"},
 		{"image is an option", policy, sandbox.Spec{Image: "--privileged"}, sandbox.KindInvalid, "image"},
+		{"image with a password", policy, sandbox.Spec{Image: "user:canary@registry.example/x"}, sandbox.KindInvalid, "image"},
+		{"image with a scheme", policy, sandbox.Spec{Image: "https://registry.example/x"}, sandbox.KindInvalid, "image"},
 		{"image not allowed", tight, sandbox.Spec{Image: "evil"}, sandbox.KindRejected, "image"},
 		{"env name", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"A=B": {}}}, sandbox.KindInvalid, "env"},
 		{"env function", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"BASH_FUNC_x%%": {}}}, sandbox.KindInvalid, "env"},
@@ -67,7 +69,7 @@ func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testi
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.policy.Apply(c.spec)
 			var e *sandbox.Error
-			if !asError(err, &e) || e.Kind != c.kind || e.Field != c.field {
+			if !asError(err, &e) || e.Kind != c.kind || e.Field != c.field || strings.Contains(e.Error(), "canary") {
 				t.Fatalf("got %#v", err)
 			}
 		})
@@ -89,6 +91,9 @@ func TestCFG08_D15_NET05_PolicyFillsWhatIsNotNamed(t *testing.T) {
 	}
 	if *named.CPU != 0.5 || *named.MemoryMB != 64 || *named.Pids != 20 || named.TTL != time.Minute || named.Durability != sandbox.Persistent {
 		t.Fatalf("%+v", named)
+	}
+	if pinned, err := policy.Apply(sandbox.Spec{Image: "debian@sha256:" + strings.Repeat("0a", 32)}); err != nil || !strings.HasPrefix(pinned.Image, "debian@") {
+		t.Errorf("a digest: %v %v", pinned.Image, err)
 	}
 	none, err := sandbox.Policy{DefaultImage: "x", DefaultTTL: 1}.Apply(sandbox.Spec{})
 	if err != nil || none.CPU != nil || none.MemoryMB != nil || none.Pids != nil {
