@@ -37,6 +37,7 @@ TOML
   "storage-driver": "$driver",
   "live-restore": ${CAISSON_ENGINE_LIVE_RESTORE:-false},
   "userland-proxy": false,
+  "insecure-registries": ["$ENGINE_NET.0/24"],
   "shutdown-timeout": 5
 }
 JSON
@@ -61,11 +62,13 @@ spawn() {
 }
 
 daemon_start() {
-  local containerd
+  local containerd tree enter=(unshare --mount --propagation private)
+  tree=$(engine_tree)
+  [[ -z $tree ]] || enter+=(bash "$REPO/scripts/lib/inside-tree.sh" "$tree" "$ENGINE_RUN" "$REPO" "$ENGINE_DIR/data")
   mkdir -p "$(cgroup_main)/engine"
   # A killed daemon leaves its pid file, and the number may be another's by now.
   rm -f "$ENGINE_PIDFILE" "$ENGINE_SOCKET" "$ENGINE_CONTAINERD"
-  containerd=$(spawn unshare --mount --propagation private -- \
+  containerd=$(spawn "${enter[@]}" -- \
     containerd --config "$ENGINE_DIR/containerd.toml")
   printf '%s\n' "$containerd" >"$ENGINE_RUN/containerd.pid"
   daemon_wait "$containerd" test -S "$ENGINE_CONTAINERD"
