@@ -128,7 +128,7 @@ func (c *chaos) http(r round) {
 		c.engine.script("restart")
 	case "cut-link":
 		c.engine.script("cut")
-		<-time.After(r.hold * long(1, 4))
+		<-time.After(long(r.hold, 4*r.hold))
 		c.engine.script("heal")
 	case "slow-engine":
 		c.proxy.rule("* ** delay(300-2500)")
@@ -321,12 +321,7 @@ func (c *chaos) end() {
 		c.verify(c.client.conn, again)
 		c.destroy(c.client.conn, never, again)
 	}
-	var kept struct {
-		Workspaces []struct {
-			Key string `json:"workspace_key"`
-		}
-	}
-	kept = into[struct {
+	kept := into[struct {
 		Workspaces []struct {
 			Key string `json:"workspace_key"`
 		}
