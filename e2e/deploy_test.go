@@ -1,0 +1,163 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+func deployed(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// accepted sees that the program takes settings as they are in deploy/. The certificates
+// are this machine's.
+func accepted(t *testing.T, who string, env []string) {
+	t.Helper()
+	cmd := exec.Command(onStage(t).plain, "config")
+	cmd.Env = env
+	text, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(text), "nobody reads") || strings.Contains(string(text), "did you mean") {
+		t.Errorf("%s: %v\n%s", who, err, text)
+	}
+	for _, v := range env {
+		if name, value, _ := strings.Cut(v, "="); !regexp.MustCompile(`(?m)` + regexp.QuoteMeta(name) + `\s.*` + regexp.QuoteMeta(value)).Match(text) {
+			t.Errorf("%s: %s is not in force:\n%s", who, v, text)
+		}
+	}
+}
+
+func TestNET04_SystemdTakesTheUnits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	here, err := filepath.Abs("../deploy/firewall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, unit := range []string{"caisson-engine-firewall.service", "caisson.service"} {
+		// Where programs are installed there is nothing here, which systemd would notice.
+		text := strings.NewReplacer("/usr/local/lib/caisson/firewall", here, "/usr/local/bin/caisson", onStage(t).plain).Replace(deployed(t, unit))
+		file := filepath.Join(dir, unit)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	verify := func() string {
+		text, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no"}, files...)...).CombinedOutput()
+		if err != nil {
+			return string(text) + err.Error()
+		}
+		return string(text)
+	}
+	if text := verify(); strings.Contains(text, dir) || strings.Contains(text, "caisson") {
+		t.Errorf("systemd-analyze: %s", text)
+	}
+	if err := os.WriteFile(files[0], []byte("[Service]\nExecStart=relative\nNoSuchKey=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := verify(); !strings.Contains(text, "caisson-engine-firewall") {
+		t.Errorf("the control: a wrong unit is not noticed: %s", text)
+	}
+	var env []string
+	for line := range strings.Lines(deployed(t, "caisson.env")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			env = append(env, line)
+		}
+	}
+	accepted(t, "caisson.env", env)
+}
+
+// composed is what is looked at of the compose file.
+type composed struct {
+	Services map[string]struct {
+		Image       string
+		Privileged  bool
+		ReadOnly    bool `yaml:"read_only"`
+		Entrypoint  []string
+		Command     []string
+		Environment map[string]string
+		Volumes     []string
+		Ports       []string
+		NetworkMode string `yaml:"network_mode"`
+		Build       map[string]string
+		Drop        []string `yaml:"cap_drop"`
+		DependsOn   any      `yaml:"depends_on"`
+	}
+	Configs map[string]struct{ Content string }
+	Volumes map[string]any
+}
+
+func TestNET04_SES09_TheComposeFileSharesTheClientIdentityAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var file composed
+	if err := yaml.Unmarshal([]byte(deployed(t, "compose.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	engine, server, door := file.Services["engine"], file.Services["caisson"], file.Services["door"]
+	if len(file.Services) != 3 || server.Image == "" || door.Image == "" {
+		t.Fatalf("services: %+v", file.Services)
+	}
+	if !slices.Equal(server.Volumes, []string{"client-identity:/certs/client:ro"}) {
+		t.Errorf("the server mounts %v", server.Volumes)
+	}
+	if len(engine.Ports) != 0 || !engine.Privileged || server.Privileged || door.Privileged {
+		t.Errorf("engine %+v, server %+v, door %+v", engine, server, door)
+	}
+	if door.NetworkMode != "service:caisson" || !slices.Equal(server.Ports, []string{"8443:8443"}) {
+		t.Errorf("the way in: %v, %v", door.NetworkMode, server.Ports)
+	}
+	for who, s := range file.Services {
+		if who != "engine" && (!s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"})) {
+			t.Errorf("%s may do more than it needs: %+v", who, s)
+		}
+		for _, v := range s.Volumes {
+			from, _, _ := strings.Cut(v, ":")
+			_, named := file.Volumes[from]
+			_, err := os.Stat(filepath.Join("../deploy", from))
+			if strings.Contains(v, ".sock") || !named && !strings.HasPrefix(from, "./") || !named && from != "./tls" && err != nil {
+				t.Errorf("%s mounts %s: %v", who, v, err)
+			}
+		}
+	}
+	if dockerfile := deployed(t, "Dockerfile"); server.Build["dockerfile"] != "deploy/Dockerfile" || !regexp.MustCompile(`(?s)FROM scratch.*USER [1-9][0-9]*:`).MatchString(dockerfile) {
+		t.Errorf("build %v of %s", server.Build, dockerfile)
+	}
+	var env []string
+	for name, value := range server.Environment {
+		env = append(env, name+"="+value)
+	}
+	accepted(t, "compose.yaml", env)
+
+	// The engine's entry point, in a network of its own: the firewall first, then the engine.
+	conf := filepath.Join(t.TempDir(), "firewall.conf")
+	if err := os.WriteFile(conf, []byte(file.Configs["firewall"].Content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs("../deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := append(slices.Clone(engine.Entrypoint), engine.Command...)
+	for i, arg := range argv {
+		argv[i] = strings.NewReplacer("$$", "$", "/caisson/", deploy+"/", "exec dockerd-entrypoint.sh", "iptables -S; echo engine").Replace(arg)
+	}
+	got := out(t, append([]string{"unshare", "--net", "env", "CAISSON_FIREWALL_CONF=" + conf}, argv...)...)
+	for _, want := range []string{"-A INPUT -j CAISSON-INPUT", "-A DOCKER-USER -j CAISSON-FORWARD", "-i docker0 -j CAISSON-HOST", "engine --icc=false\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the engine's entry point lacks %q:\n%s", want, got)
+		}
+	}
+}
