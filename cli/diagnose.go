@@ -42,11 +42,11 @@ func probeFinding(d settings.Docker) finding {
 	case d.MaxNetwork == sandbox.NetworkNone:
 		f.detail = "not needed: SANDBOX_DOCKER_MAX_NETWORK allows no session a network"
 	case d.ReadinessProbeEnabled:
-		f.detail = "before each session with a network"
+		f.detail = "before each session"
 	default:
 		f.level = levelWarn
 		f.detail = "off: nothing proves that sessions with a network are kept from the engine and its neighbours"
-		f.mend = "put the deployment's firewall rules in force and check them by hand, or set SANDBOX_DOCKER_MAX_NETWORK=none"
+		f.mend = "load the rules of deploy/ on the engine's host and set SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true (docs/firewall.md), or set SANDBOX_DOCKER_MAX_NETWORK=none"
 	}
 	return f
 }

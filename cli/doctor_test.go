@@ -85,12 +85,12 @@ func TestAnAbsentRuntimeIsRefusedAtStart(t *testing.T) {
 }
 
 func TestProbeFindingWarnsWhileNothingProvesTheFirewall(t *testing.T) {
-	for environ, want := range map[string]level{"": levelWarn, "SANDBOX_DOCKER_MAX_NETWORK=none": levelOK} {
+	for environ, want := range map[string]level{"": levelWarn, "SANDBOX_DOCKER_MAX_NETWORK=none": levelOK, "SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true": levelOK} {
 		s, err := settings.Load([]string{deadEngine, cmp.Or(environ, "NOTHING=1")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := probeFinding(s.Docker); got.level != want || (got.mend == "") != (want == levelOK) {
+		if got := probeFinding(s.Docker); got.level != want || strings.Contains(got.mend, "docs/firewall.md") != (want == levelWarn) {
 			t.Errorf("%q: %+v", environ, got)
 		}
 	}
