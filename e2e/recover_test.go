@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,21 +134,25 @@ func TestDUR05_TwoServersWantOneWorkspace(t *testing.T) {
 	b.ok("workspace_delete", args{"workspace_key": key})
 }
 
-func TestTTL09_AttackT69_ADeadServersSessionsGo(t *testing.T) {
+func TestTTL09_AttackT69_SoakADeadServersSessionsGo(t *testing.T) {
 	t.Parallel()
 	quick := []string{"SANDBOX_DOCKER_INSTANCE_GRACE_SECONDS=10", "SANDBOX_DOCKER_REAP_INTERVAL_SECONDS=2"}
 	v, w := start(t, launch{http: true, env: quick}), start(t, launch{http: true, env: quick})
 	a, b := join(t, v, httpLegacy), join(t, w, httpLegacy)
 	dying := a.session(args{"ttl_seconds": 5})
 	ours := b.session(args{"ttl_seconds": 120})
-	for began := time.Now(); time.Since(began) < 8*time.Second; {
+	span := time.Duration(times(t, "CAISSON_USED_SECONDS", 8)) * time.Second
+	for began := time.Now(); time.Since(began) < span; {
 		a.sh(dying, "true")
+		<-time.After(2 * time.Second)
 	}
 	v.crash(t)
 	began := time.Now()
 	eventually(t, 40*time.Second, "the session of the dead server is gone", func() bool { return len(onStage(t).engine.all(t, v.instance)) == 0 })
 	// Its lease is part of what is gone; a third of a lease, the grace and a sweep are its bound.
-	if took := time.Since(began); took < 8*time.Second {
+	took := time.Since(began)
+	t.Logf("gone after %v: ttl 5 s, grace 10 s, a sweep each 2 s", took)
+	if took < 8*time.Second {
 		t.Errorf("gone after %v: nobody could know that its server was dead", took)
 	}
 	if got := b.sh(ours, "echo here"); got != "here\n" {
@@ -155,18 +160,25 @@ func TestTTL09_AttackT69_ADeadServersSessionsGo(t *testing.T) {
 	}
 }
 
-func TestTTL05_BugLC03_AQuietCommandOutlivesTheIdleTime(t *testing.T) {
+func TestTTL05_BugLC03_SoakAQuietCommandOutlivesTheIdleTime(t *testing.T) {
 	t.Parallel()
 	v := start(t, launch{http: true, env: []string{"SANDBOX_DOCKER_REAP_INTERVAL_SECONDS=1"}})
 	a := join(t, v, httpLegacy)
-	id := a.session(args{"ttl_seconds": 5})
-	got := into[execOut](t, a.ok("exec", args{"session_id": id, "command": "sleep 14; echo alive", "wait_seconds": 30}))
+	ttl := times(t, "CAISSON_QUIET_TTL_SECONDS", 5)
+	id := a.session(args{"ttl_seconds": ttl})
+	started := into[execOut](t, a.ok("exec", args{"session_id": id, "command": fmt.Sprintf("sleep %d; echo alive", ttl*9/4), "wait_seconds": 0}))
+	got := into[execOut](t, a.ok("exec_output", args{"exec_id": started.ExecID, "wait_seconds": 45}))
+	if got.Status == "running" {
+		got = into[execOut](t, a.ok("exec_output", args{"exec_id": started.ExecID, "wait_seconds": 30}))
+	}
 	if !got.exited(0) || got.Stdout != "alive\n" {
 		t.Fatalf("%s", got)
 	}
 	ended := time.Now()
-	eventually(t, 30*time.Second, "the idle session is gone", func() bool { return len(onStage(t).engine.of(t, v.instance)) == 0 })
-	if idle := time.Since(ended); idle < 4*time.Second {
+	eventually(t, time.Duration(ttl+25)*time.Second, "the idle session is gone", func() bool { return len(onStage(t).engine.of(t, v.instance)) == 0 })
+	idle := time.Since(ended)
+	t.Logf("gone after %v of idleness, its ttl was %d s", idle, ttl)
+	if idle < time.Duration(ttl-1)*time.Second {
 		t.Errorf("gone after %v of idleness", idle)
 	}
 	a.fails("session_lost", "exec", args{"session_id": id, "command": "true"})
