@@ -114,10 +114,8 @@ func (c *chaos) http(r round) {
 	dead := new(atomic.Bool)
 	broken := dead.Load
 	var calls sync.WaitGroup
-	calls.Go(func() {
-		c.operate(c.client.conn, broken, r, victim, rand.New(rand.NewPCG(c.set.seed, c.random.Uint64())))
-	})
-	other := rand.New(rand.NewPCG(c.set.seed, c.random.Uint64()))
+	one, other := rand.New(rand.NewPCG(c.set.seed, c.random.Uint64())), rand.New(rand.NewPCG(c.set.seed, c.random.Uint64()))
+	calls.Go(func() { c.operate(c.client.conn, broken, r, victim, one) })
 	calls.Go(func() { c.exec(c.client.conn, broken, beside, other) })
 	<-time.After(r.after)
 	switch r.kind {

@@ -132,8 +132,16 @@ func (p *Provider) dropProbe(ref string) {
 	p.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupLimit) // Close waits for it
 		defer cancel()
-		if err := p.remove(ctx, ref); err != nil {
-			p.log.Warn("a probe's container could not be removed; a sweep will", "error", err)
+		// A busy engine may refuse at first: what is not removed here stays for minutes.
+		for {
+			err := p.remove(ctx, ref)
+			if err == nil {
+				return
+			}
+			if pause(ctx, time.Second) != nil {
+				p.log.Warn("a probe's container could not be removed; a sweep will", "error", err)
+				return
+			}
 		}
 	})
 }
