@@ -17,7 +17,7 @@ func mayImport() map[string][]string {
 		".":                   {"cli"},
 		"cli":                 {"mcp", "executor", "sandbox", "sandbox/docker", "settings"},
 		"mcp":                 {"executor", "sandbox", "internal/nearest"},
-		"executor":            {"sandbox"},
+		"executor":            {"sandbox", "internal/nearest"},
 		"executor/worker":     {},
 		"sandbox":             {},
 		"sandbox/sandboxtest": {"sandbox"},

@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// noLoader refuses every reference out of a schema: reading one would open files
+// and addresses of the server's host.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s lies outside the schema", url)
+}
+
+// schema reads the JSON schema of a tool's arguments.
+func (r *manifestReader) schema(n node) json.RawMessage {
+	if n.kind != kindMap {
+		r.add(n.at, "input_schema is a mapping, not %s", n.kind)
+		return nil
+	}
+	if kind, ok := n.get("type"); !ok || kind.text != "object" {
+		r.add(n.at, "input_schema has type: object, since arguments are an object")
+		return nil
+	}
+	var text bytes.Buffer
+	if !r.json(&text, n) {
+		return nil
+	}
+	if err := compiles(text.Bytes()); err != nil {
+		r.add(n.at, "input_schema is no JSON schema: %s", err)
+		return nil
+	}
+	return text.Bytes()
+}
+
+func compiles(text []byte) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	const name = "mem:///input_schema"
+	if err := c.AddResource(name, doc); err != nil {
+		return err
+	}
+	if _, err := c.Compile(name); err != nil {
+		// The library's text has a line for each cause.
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+		return errors.New(strings.TrimLeft(lines[len(lines)-1], "- "))
+	}
+	return nil
+}
+
+// json writes a node, keys in the order of the file.
+func (r *reader) json(b *bytes.Buffer, n node) bool {
+	switch n.kind {
+	case kindNull:
+		b.WriteString("null")
+	case kindInt, kindBool:
+		b.WriteString(n.text)
+	case kindFloat:
+		if !json.Valid([]byte(n.text)) {
+			r.add(n.at, "%s is no number of JSON", shown(n.text))
+			return false
+		}
+		b.WriteString(n.text)
+	case kindString:
+		writeJSONString(b, n.text)
+	case kindList:
+		b.WriteByte('[')
+		for i, item := range n.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if !r.json(b, item) {
+				return false
+			}
+		}
+		b.WriteByte(']')
+	case kindMap:
+		b.WriteByte('{')
+		for i, p := range n.pairs {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeJSONString(b, p.key)
+			b.WriteByte(':')
+			if !r.json(b, p.value) {
+				return false
+			}
+		}
+		b.WriteByte('}')
+	}
+	return true
+}
+
+func writeJSONString(b *bytes.Buffer, text string) {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		quoted = []byte(`""`) // a string always has a form
+	}
+	b.Write(quoted)
+}
