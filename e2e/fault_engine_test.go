@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,7 +62,10 @@ func privateEngine(t testing.TB, name string, options ...string) *ownEngine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.Body.Close()
+	_, err = io.Copy(io.Discard, loaded.Body) // a newer engine stops when nobody reads on
+	if err = errors.Join(err, loaded.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
 	// Before the engine goes down, and after the servers have ended.
 	t.Cleanup(func() {
 		if out, err := exec.Command("../scripts/leftovers", name).CombinedOutput(); err != nil {

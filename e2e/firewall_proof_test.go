@@ -42,7 +42,9 @@ func TestPRB02_PRB03_PRB04_NET04_AttackT35_TheServerBelievesTheFirewallThatItSee
 		e.firewall(t, "load", "FORM="+form)
 		works(form, "internal", "egress")
 		e.firewall(t, "load", "FORM="+form, "RESOLVERS=192.0.2.99")
+		w.in(w.engine, "iptables -w -I OUTPUT -p udp --dport 53 -j REJECT") // a newer engine asks for its containers
 		refused(form+" without the engine's resolver", "blocks too much")
+		w.in(w.engine, "iptables -w -D OUTPUT -p udp --dport 53 -j REJECT")
 		e.firewall(t, "reload", "FORM="+form)
 		e.script("bounce")
 		ready(t, v, callLimit/2)

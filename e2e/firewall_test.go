@@ -18,25 +18,24 @@ import (
 var firewallForms = []string{"nft", "iptables"}
 
 // firewall runs a command line of the firewall's unit as the engine's host would: with its
-// network, and with its own resolv.conf.
+// network, and with its resolv.conf.
 func (e *ownEngine) firewall(t *testing.T, action string, conf ...string) {
-	t.Helper()
-	pid, err := os.ReadFile(e.vars["CAISSON_ENGINE_PIDFILE"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.unit(t, action, conf, "--mount=/proc/"+strings.TrimSpace(string(pid))+"/ns/mnt")
-}
-
-func (e *ownEngine) unit(t *testing.T, action string, conf []string, enter ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "firewall.conf")
 	if err := os.WriteFile(file, []byte(strings.Join(conf, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	line := unitLine(t, "caisson-engine-firewall.service", map[string]string{"load": "ExecStart", "reload": "ExecReload", "remove": "ExecStop"}[action])
-	argv := slices.Concat([]string{"nsenter", "--net=" + e.vars["CAISSON_ENGINE_NETNS"]}, enter, []string{"env", "CAISSON_FIREWALL_CONF=" + file})
+	argv := []string{
+		"nsenter", "--net=" + e.vars["CAISSON_ENGINE_NETNS"], "unshare", "--mount", "env", "CAISSON_FIREWALL_CONF=" + file,
+		"sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`, e.resolvConf(),
+	}
 	out(t, append(argv, strings.Fields(line)...)...)
+}
+
+// resolvConf is the file that the engine has as its /etc/resolv.conf.
+func (e *ownEngine) resolvConf() string {
+	return filepath.Join(filepath.Dir(e.vars["CAISSON_ENGINE_SOCKET"]), "resolv.conf")
 }
 
 // boot restarts the engine's host: no rule is there, then the firewall's, then the engine's,
@@ -45,7 +44,7 @@ func (r *arena) boot(t *testing.T, form string) {
 	t.Helper()
 	r.script("stop")
 	r.world.in(r.world.engine, "nft flush ruleset")
-	r.unit(t, "load", []string{"FORM=" + form, "RESOLVERS=" + r.world.resolver})
+	r.firewall(t, "load", "FORM="+form)
 	r.script("start")
 	r.well(callLimit/2, r.egress)
 }
@@ -127,20 +126,21 @@ func (e *ownEngine) doubleStack(t *testing.T) {
 	}
 }
 
-// gateway is the engine's own address on a network.
-func (e *ownEngine) gateway(t *testing.T, name string) string {
+// gateways are the engine's own addresses on a network: none on one that a newer engine
+// isolates.
+func (e *ownEngine) gateways(t *testing.T, name string) []string {
 	t.Helper()
 	n, err := e.api.NetworkInspect(t.Context(), name, network.InspectOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all []string
 	for _, config := range n.IPAM.Config {
 		if strings.Contains(config.Gateway, ".") {
-			return config.Gateway
+			all = append(all, config.Gateway)
 		}
 	}
-	t.Fatalf("no gateway: %+v", n.IPAM)
-	return ""
+	return all
 }
 
 // arena is an engine with the world around it and sessions on every tier.
@@ -162,10 +162,10 @@ func newArena(t *testing.T, name string) *arena {
 	_, r.actor = e.serve(t)
 	r.egress, r.internal, r.none = r.dialing("egress"), r.dialing("internal"), r.dialing("none")
 	control := strings.TrimPrefix(e.vars["SANDBOX_DOCKER_HOST"], "tcp://")
-	for _, address := range []string{
-		strings.TrimSuffix(control, ":2376"), engineSide, "172.17.0.1", e.gateway(t, "tai-sbx-egress"), e.gateway(t, "tai-sbx-internal"),
-		"[" + engineSide6 + "]", "[2001:db8:5e55::1]",
-	} {
+	for _, address := range slices.Concat(
+		[]string{strings.TrimSuffix(control, ":2376"), engineSide, "172.17.0.1", "[" + engineSide6 + "]", "[2001:db8:5e55::1]"},
+		e.gateways(t, "tai-sbx-egress"), e.gateways(t, "tai-sbx-internal"),
+	) {
 		for _, port := range []int{22, 53, 80, 443, 2375, 2376, 8811, 9090, 18080} {
 			if port != 2376 || !strings.Contains(address, ":") && address+":2376" == control {
 				r.host = append(r.host, fmt.Sprintf("tcp://%s:%d", address, port))
@@ -210,6 +210,10 @@ func TestNET04_AttackT26_AttackT27_AttackT28_AttackT29_AttackT30_BugNW02_BugNW04
 	r := newArena(t, "firewall")
 	udp := []string{"udp://" + publicHost + ":53", "udp://10.1.2.3:53", "udp://192.168.1.1:5353", "udp://169.254.169.254:123", "udp://[fd12::1]:443", "udp://224.0.0.251:5353"}
 	all := slices.Concat(r.host, r.reserved, r.public, udp)
+	var scan []string
+	for _, gateway := range r.gateways(t, "tai-sbx-internal") {
+		scan = append(scan, "scan://"+gateway)
+	}
 
 	same(t, "the control: egress without a firewall", r.dial(r.egress, all...), addresses(r.host, r.reserved, r.public))
 	if n := r.world.forbidden(); n < len(r.reserved) {
@@ -227,7 +231,7 @@ func TestNET04_AttackT26_AttackT27_AttackT28_AttackT29_AttackT30_BugNW02_BugNW04
 		r.firewall(t, "reload", "FORM="+form) // again does no harm
 		r.world.forget()
 		same(t, form+": egress", r.dial(r.egress, all...), addresses(r.public))
-		same(t, form+": internal", r.dial(r.internal, append(all, "scan://"+r.gateway(t, "tai-sbx-internal"))...), nil)
+		same(t, form+": internal", r.dial(r.internal, append(all, scan...)...), nil)
 		same(t, form+": none", r.dial(r.none, all...), nil)
 		for _, spelled := range []string{"2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "10.66051"} {
 			r.exec(r.egress, "nc -w 2 "+spelled+" 80 </dev/null")

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ func TestAttackT31_BugNW01_NoLookUpLeavesAClosedTier(t *testing.T) {
 	w := surround(t, e)
 	w.resolve(w.engine, "127.0.0.1")
 	_, a := e.serve(t)
-	file := filepath.Join(filepath.Dir(e.vars["CAISSON_ENGINE_SOCKET"]), "resolv.conf")
+	file := e.resolvConf()
 	for _, resolver := range []string{w.resolver, "127.0.0.1"} {
 		if err := os.WriteFile(file, []byte("nameserver "+resolver+"\noptions timeout:1 attempts:1\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -117,6 +116,8 @@ func TestAttackT33_AttackT25_D22_SessionsDoNotReachOneAnother(t *testing.T) {
 				e.firewall(t, "remove", "FORM="+form)
 			}
 		}
+		// The host may have no address of its own there.
+		w.in(w.engine, "ip route replace "+addresses[0]+" dev "+map[string]string{"internal": "tai-sbx-int", "egress": "tai-sbx-egress"}[tier])
 		out(t, "nsenter", "--net="+w.engine, "bash", "-c", "echo x >/dev/udp/"+addresses[0]+"/9")
 		if counted(t, ns, "arrived") == 0 {
 			t.Errorf("%s: the control: a packet of the host's is not counted", tier)
