@@ -155,7 +155,7 @@ func execEnv(set map[string]sandbox.Secret) []string {
 // returns the engine's refusal if it has not: that comes in the command's own
 // output, after a status that promised success (EXW-20, M13).
 func (r *running) confirm(ctx context.Context) error {
-	wait := quietStart
+	wait, began := quietStart, time.Now()
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -175,7 +175,7 @@ func (r *running) confirm(ctx context.Context) error {
 		case <-timer.C:
 		}
 		exec, err := r.s.p.inspectExec(ctx, r.st.execID)
-		if err == nil && exec.Pid != 0 {
+		if err == nil && exec.Pid != 0 && (time.Since(began) > fullStart || !r.s.full(ctx)) {
 			return nil
 		}
 		wait = min(2*wait, time.Second)

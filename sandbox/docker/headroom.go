@@ -2,7 +2,9 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -44,6 +46,32 @@ func (s *Session) stopWithHeadroom(ctx context.Context, id string, sig sandbox.S
 		}
 	}
 	return report, err
+}
+
+// fullStart is how long a command in a session at its cap of processes may be silent
+// until it counts as started. Runtimes since runc 1.2 get the wrapper's own process into
+// such a session, where it can start no other and says so when it gets to it.
+const (
+	fullStart  = 5 * time.Second
+	fullMargin = 2 // what the wrapper needs beside itself, at a moment when something has ended
+)
+
+// full says whether the session is at its cap of processes, false where the engine does
+// not say.
+func (s *Session) full(ctx context.Context) bool {
+	pids := s.Info().Pids
+	if pids <= 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectLimit)
+	defer cancel()
+	answer, err := s.p.api.ContainerStatsOneShot(ctx, s.containerID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var stats container.StatsResponse
+	return json.NewDecoder(answer.Body).Decode(&stats) == nil && stats.PidsStats.Current+fullMargin >= uint64(pids)
 }
 
 func (s *Session) capPids(ctx context.Context, pids int64) error {

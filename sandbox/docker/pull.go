@@ -168,7 +168,9 @@ func pullFailed(ref string, err error) error {
 		return sandbox.Errorf("pull the image", sandbox.KindNoSpace, "the engine's disk is full").Because(err)
 	case strings.Contains(reason, "invalid reference format"):
 		return sandbox.Invalid("image", "%q is no image reference", ref).Because(err)
-	case strings.Contains(reason, "manifest unknown"), strings.Contains(reason, "not found"), strings.Contains(reason, "no matching manifest"):
+	case strings.Contains(reason, "manifest unknown"), strings.Contains(reason, "not found"), strings.Contains(reason, "no matching manifest"),
+		// Engine 28 does not read an answer that is not marked as JSON.
+		strings.Contains(reason, `"MANIFEST_UNKNOWN"`), strings.Contains(reason, `"NAME_UNKNOWN"`):
 		kind = sandbox.KindImageNotFound
 	}
 	if words := networkFault(reason); words != "" {
