@@ -161,3 +161,37 @@ func TestNET04_SES09_TheComposeFileSharesTheClientIdentityAndNothingElse(t *test
 		}
 	}
 }
+
+// The resolvers that a sandbox may ask are those that the engine gives it, found as the
+// engine finds them.
+func TestNET04_TheFirewallAsksForTheEnginesResolvers(t *testing.T) {
+	t.Parallel()
+	script, err := filepath.Abs("../deploy/firewall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const host = "nameserver 127.0.0.53"
+	for what, c := range map[string]struct{ conf, daemon, resolv, want string }{
+		"its own setting":      {conf: "RESOLVERS='10.0.0.2, fd00::53 127.0.0.1'", daemon: `{"dns": ["10.9.9.9"]}`, resolv: host, want: "10.0.0.2\nfd00::53\n"},
+		"the engine's":         {daemon: "{\"hosts\": [\"a\"],\n \"dns\": [\n\"10.9.9.9\", \"127.0.0.1\",\n\"fd00::1\" ], \"mtu\": 1}", resolv: host, want: "10.9.9.9\nfd00::1\n"},
+		"systemd-resolved's":   {daemon: `{"hosts": ["a"]}`, resolv: host, want: "10.1.1.1\n"},
+		"the host's":           {resolv: "search x\nnameserver 10.2.2.2\nnameserver fe80::1%eth0\nnameserver 127.0.0.1", want: "10.2.2.2\nfe80::1\n"},
+		"none but on loopback": {resolv: "nameserver 127.0.0.1"},
+	} {
+		got := out(t, "unshare", "--mount", "sh", "-ec", `mount -t tmpfs none /etc; mount -t tmpfs none /run; mkdir -p /etc/docker /etc/caisson /run/systemd/resolve
+			echo "$1" >/etc/caisson/firewall.conf; [ -z "$2" ] || echo "$2" >/etc/docker/daemon.json; echo "$3" >/etc/resolv.conf
+			echo nameserver 10.1.1.1 >/run/systemd/resolve/resolv.conf; exec "$0" resolvers`, script, c.conf, c.daemon, c.resolv)
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+	for _, wrong := range []string{"RESOLVERS='1.2.3.4;reboot'", "EXTRA_BRIDGES='docker0 $(reboot)'", "FORM=ufw", "EXTRA_BRIDGES=longer-than-a-name-is"} {
+		conf := filepath.Join(t.TempDir(), "firewall.conf")
+		if err := os.WriteFile(conf, []byte(wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := exec.Command("unshare", "--net", "env", "CAISSON_FIREWALL_CONF="+conf, script, "load").CombinedOutput(); err == nil || !strings.HasPrefix(string(text), "firewall: ") {
+			t.Errorf("%s: %v %s", wrong, err, text)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func TestAttackT33_AttackT25_D22_SessionsDoNotReachOneAnother(t *testing.T) {
 	w := surround(t, e)
 	_, a := e.serve(t)
 	for _, tier := range []string{"internal", "egress"} {
-		from, to := a.dialing(tier), a.dialing(tier)
+		from, to := a.dialing(tier), a.session(args{"network": tier})
 		ns, addresses := e.box(t, to)
 		for _, tool := range []string{"iptables", "ip6tables"} {
 			w.in(ns, tool+" -w -t raw -A PREROUTING -i lo -j ACCEPT")
