@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -173,7 +172,7 @@ func startRefused(text string) *sandbox.Error {
 	cause := errEngineSays(oneLine(text, headLimit))
 	has := func(words ...string) bool { return mentions(text, words) }
 	switch {
-	case has("chdir to cwd"), has("mkdir"), has("Cwd must be an absolute path"):
+	case has("chdir to cwd"), has("failed: chdir `"), has("failed: chdir to `"), has("mkdir"), has("Cwd must be an absolute path"):
 		return cwdRefused(text, cause)
 	case has("resource temporarily unavailable"), has("cannot allocate memory"), has("can't fork"), has("procReady"), has("EAGAIN"),
 		has("read init-p"), has("reading error from init"):
@@ -193,9 +192,9 @@ func noRoom() *sandbox.Error {
 
 func cwdRefused(text string, cause error) *sandbox.Error {
 	switch {
-	case strings.Contains(text, "permission denied"):
+	case mentions(text, []string{"permission denied"}):
 		return sandbox.Invalid("cwd", "the session's user may not enter this directory").Because(cause)
-	case strings.Contains(text, "not a directory"):
+	case mentions(text, []string{"not a directory"}):
 		return sandbox.Invalid("cwd", "this is not a directory").Because(cause)
 	default:
 		return sandbox.Invalid("cwd", "there is no such directory").Because(cause)

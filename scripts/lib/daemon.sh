@@ -35,6 +35,7 @@ TOML
   "exec-opts": ["native.cgroupdriver=cgroupfs"],
   "cgroup-parent": "/$ENGINE_ID/containers",
   "storage-driver": "$driver",
+  "runtimes": {"crun": {"path": "/usr/bin/crun"}},
   "live-restore": ${CAISSON_ENGINE_LIVE_RESTORE:-false},
   "userland-proxy": false,
   "insecure-registries": ["$ENGINE_NET.0/24"],

@@ -19,4 +19,6 @@ overlay "$run/etc-docker" /etc/docker
 overlay "$run/run-docker" /run/docker
 overlay "$run/run-containerd" /run/containerd
 overlay "$run/resolv.conf" /etc/resolv.conf
+# crun makes no container where both versions of cgroups are mounted.
+if [[ -e /sys/fs/cgroup/unified/cgroup.procs ]]; then umount /sys/fs/cgroup/unified; fi
 exec "$@"

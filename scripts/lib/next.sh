@@ -3,7 +3,7 @@
 # in a tree of their own, which its daemons have as their root.
 
 NEXT_SUITE=forky
-NEXT_PACKAGES=(docker.io iptables nftables iproute2 mount procps ca-certificates)
+NEXT_PACKAGES=(docker.io crun iptables nftables iproute2 mount procps ca-certificates)
 
 # engine_kind prints which engine `up` is asked for.
 engine_kind() {
