@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"caisson/executor"
 	"caisson/settings"
 )
 
@@ -47,6 +48,7 @@ func Run(ctx context.Context, p Process) int {
 	err := root.ExecuteContext(ctx)
 	var (
 		faults settings.Faults
+		wrong  executor.Faults
 		usage  usageError
 	)
 	switch {
@@ -56,6 +58,9 @@ func Run(ctx context.Context, p Process) int {
 		return exitFailed
 	case errors.As(err, &faults):
 		printFaults(p.Stderr, faults)
+		return exitSetting
+	case errors.As(err, &wrong):
+		_, _ = fmt.Fprintf(p.Stderr, "%v\n", wrong)
 		return exitSetting
 	case errors.As(err, &usage):
 		_, _ = fmt.Fprintf(p.Stderr, "caisson: %v\n\ncaisson --help lists what there is\n", err)
@@ -86,7 +91,7 @@ func (p Process) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.manifestCommand(), p.versionCommand())
 	return root
 }
 

@@ -6,7 +6,8 @@
 //
 //	0  done; for serve: the client or a signal ended it and all was tidied up
 //	1  something failed at run time, or doctor found something that fails
-//	2  a setting or the command line is wrong; every fault is on standard error
+//	2  a setting, a manifest or the command line is wrong; every fault is on
+//	   standard error
 //
 // # Streams
 //

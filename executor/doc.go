@@ -18,3 +18,5 @@
 // A Manifest and all that hangs from it is read-only once Parse has returned it,
 // and may be read from any goroutine.
 package executor
+
+//go:generate go test -run ^TestDocs . -update

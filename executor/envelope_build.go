@@ -32,7 +32,7 @@ func (m *Manifest) NewEnvelope(name string, arguments json.RawMessage) (Envelope
 	if kit, own, ok := m.ToolkitOf(name); ok && kit.Includes(own) {
 		return newEnvelope(ToolkitPath, own, arguments, map[string]any{"name": kit.Name, "command": kit.Command})
 	}
-	return Envelope{}, sandbox.Invalid("name", "the manifest has no tool, toolkit or agent for %s", shown(name))
+	return Envelope{}, sandbox.Invalid("name", "%s", m.Unknown(name))
 }
 
 // newEnvelope makes one whose tool is made from the parts.

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -115,6 +116,11 @@ func (m *Manifest) ToolkitOf(name string) (kit Toolkit, own string, ok bool) {
 
 func (c Call) subject(name string) Subject {
 	return Subject{Name: name, Executor: c.Executor, Timeout: c.Timeout, Webhook: c.Webhook}
+}
+
+// Unknown says that nobody declares a tool of that name, and which was likely meant.
+func (m *Manifest) Unknown(name string) string {
+	return fmt.Sprintf("the manifest has no tool, toolkit or agent for %s; %s", shown(name), meant(name, m.Names()))
 }
 
 // Names returns the names of the tools and agents, in the order of the file.

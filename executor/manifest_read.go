@@ -47,7 +47,7 @@ type manifestReader struct {
 }
 
 func (r *manifestReader) read(root node, m *Manifest) {
-	if !r.mapping(root, "a manifest", "sandbox_module", "tools", "toolkits", "agents", "executors", "execution_policy", "execution_policies") {
+	if !r.mapping(root, "a manifest", manifestKeys()...) {
 		return
 	}
 	if n, ok := root.get("sandbox_module"); ok {
@@ -94,6 +94,24 @@ func (r *manifestReader) namedPolicies(n node, m *Manifest) {
 	}
 }
 
+// The keys of each mapping, as the documentation lists them.
+
+func manifestKeys() []string {
+	return []string{"sandbox_module", "tools", "toolkits", "agents", "executors", "execution_policy", "execution_policies"}
+}
+
+func toolKeys() []string {
+	return append([]string{"name", "description", "input_schema", "command", "repl"}, callKeys()...)
+}
+
+func toolkitKeys() []string {
+	return append([]string{"name", "tool_prefix", "command", "include", "pins"}, callKeys()...)
+}
+
+func agentKeys() []string {
+	return append([]string{"name", "agent_ref", "description"}, callKeys()...)
+}
+
 // callKeys are those that every declaration may have.
 func callKeys() []string {
 	return []string{"executor", "remote_timeout_seconds", "webhook_callback_url"}
@@ -114,8 +132,7 @@ func (r *manifestReader) call(n node) Call {
 }
 
 func (r *manifestReader) tool(n node, m *Manifest) {
-	keys := append([]string{"name", "description", "input_schema", "command", "repl"}, callKeys()...)
-	if !r.mapping(n, "a tool", keys...) {
+	if !r.mapping(n, "a tool", toolKeys()...) {
 		return
 	}
 	t := Tool{Name: r.name(n, "a tool"), Description: r.description(n, "a tool"), Call: r.call(n), Position: n.at}
@@ -142,7 +159,7 @@ func (r *manifestReader) tool(n node, m *Manifest) {
 }
 
 func (r *manifestReader) agent(n node, m *Manifest) {
-	if !r.mapping(n, "an agent", append([]string{"name", "agent_ref", "description"}, callKeys()...)...) {
+	if !r.mapping(n, "an agent", agentKeys()...) {
 		return
 	}
 	a := Agent{Name: r.name(n, "an agent"), Description: r.description(n, "an agent"), Call: r.call(n), Position: n.at}

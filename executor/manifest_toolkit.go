@@ -3,8 +3,7 @@ package executor
 import "strings"
 
 func (r *manifestReader) toolkit(n node, m *Manifest) {
-	keys := append([]string{"name", "tool_prefix", "command", "include", "pins"}, callKeys()...)
-	if !r.mapping(n, "a toolkit", keys...) {
+	if !r.mapping(n, "a toolkit", toolkitKeys()...) {
 		return
 	}
 	t := Toolkit{Call: r.call(n), Position: n.at}

@@ -190,6 +190,10 @@ func (r *reader) strings(n node, what string, put func(p pair, text string)) {
 func readLabels(r *reader, o *Options, n node) {
 	o.Labels = map[string]string{}
 	r.strings(n, "labels", func(p pair, text string) {
+		if !printable(p.key + text) {
+			r.add(p.at, "labels: a name and a value are one line without control characters")
+			return
+		}
 		if r.noVariable(p.value, "a label", text) {
 			one := sandbox.Spec{Image: "image", Labels: map[string]string{p.key: text}}
 			if _, err := (sandbox.Policy{}).Apply(one); err != nil {

@@ -63,6 +63,10 @@ func (r *reader) instance(executor string, at Position, options node) *Instance 
 	return i
 }
 
+func specKeys() []string {
+	return []string{"name", "options", "remote_timeout_seconds", "webhook_callback_url"}
+}
+
 // spec reads what a rule or a tool names as its executor: a name, or a mapping
 // with a name, options and overrides.
 func (r *reader) spec(n node, what string) *Rule {
@@ -75,7 +79,7 @@ func (r *reader) spec(n node, what string) *Rule {
 			r.add(n.at, "%s names no executor", what)
 			return nil
 		}
-		r.mapping(n, what, "name", "options", "remote_timeout_seconds", "webhook_callback_url")
+		r.mapping(n, what, specKeys()...)
 		given, ok := r.required(n, what, "name")
 		r.overrides(n, rule)
 		if !ok {

@@ -21,3 +21,14 @@ func (s *Server) allTools() []tool {
 		s.workspaceDeleteTool(),
 	}
 }
+
+// ToolNames lists the built-in tools, in the order of the documentation. No tool of
+// a manifest may take one of these names.
+func ToolNames() []string {
+	all := new(Server).allTools()
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.name
+	}
+	return names
+}
