@@ -174,7 +174,7 @@ func TestSTR11_FragmentedFramesAreJoined(t *testing.T) {
 }
 
 // onStalledLink gives a session through a proxy that takes an exec's output from the
-// engine's socket only after 5 s: the engine cuts it 2 s after its end. 1,300 KiB
+// engine's socket only after 8 s: the engine cuts it 2 s after its end. 1,300 KiB
 // are a little more than engine and kernel hold between them [M, 20.10].
 func onStalledLink(t *testing.T) *Session {
 	t.Helper()
@@ -185,7 +185,7 @@ func onStalledLink(t *testing.T) *Session {
 	}
 	p, proxy := faultyOver(t, func() (net.Conn, error) { return net.Dial("unix", vars["CAISSON_ENGINE_SOCKET"]) })
 	s := create(t, p, specOf(""))
-	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Stall: 5 * time.Second})
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/exec/.*/start$"), Stall: 8 * time.Second})
 	return s
 }
 
