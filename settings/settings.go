@@ -67,7 +67,7 @@ type Docker struct {
 	Runtime         string            `env:"RUNTIME" shown:"the engine's own" takes:"the name of an OCI runtime on the engine" doc:"OCI runtime of every session (runsc, crun, kata). Refused at start when the engine does not have it."`
 
 	PullPolicy            string        `env:"PULL_POLICY" envDefault:"missing" oneof:"missing never always" doc:"When an image is pulled: missing, never or always."`
-	ReadinessProbeEnabled bool          `env:"READINESS_PROBE_ENABLED" envDefault:"false" doc:"Prove the engine's egress firewall before each session on a network tier, and refuse the session otherwise."`
+	ReadinessProbeEnabled bool          `env:"READINESS_PROBE_ENABLED" envDefault:"false" doc:"Prove the engine's egress firewall before each session, and refuse the session otherwise."`
 	ReadinessProbeImage   string        `env:"READINESS_PROBE_IMAGE" envDefault:"busybox:latest" takes:"the name of an image" doc:"Image of the probe."`
 	ReadinessProbeTimeout time.Duration `env:"READINESS_PROBE_TIMEOUT_SECONDS" envDefault:"30" min:"0.05" max:"600" doc:"Time for the whole probe."`
 
