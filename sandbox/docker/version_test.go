@@ -96,3 +96,31 @@ func TestBugEN01_AttackT61_AnEngineThatIsReplacedByAnotherVersions(t *testing.T)
 	wantError(t, list(), sandbox.KindUnavailable, "")
 	wantError(t, list(), sandbox.KindUnavailable, "", "1.40", "1.41")
 }
+
+// TestBugEN01_AnEngineThatRefusesOldVersions plays an engine like 29, whose least version
+// is 1.44, with the environment's wish for another one and without; and one that has left
+// our newest behind.
+func TestBugEN01_AnEngineThatRefusesOldVersions(t *testing.T) {
+	for _, wish := range []string{"", "1.41", "1.43", "1.99"} {
+		t.Setenv("DOCKER_API_VERSION", wish)
+		for _, c := range []struct{ least, most, want string }{
+			{"1.44", "1.52", "1.51"}, {"1.44", "1.47", "1.47"}, {"1.44", "1.44", "1.44"}, {"1.24", "1.41", "1.41"},
+		} {
+			e := &changing{least: c.least, most: c.most}
+			p := newProvider(t, Config{Host: "tcp://" + enginetest.Serve(t, nil, e)})
+			if _, err := p.List(t.Context()); err != nil {
+				t.Errorf("%s to %s, wish %q: %v", c.least, c.most, wish, err)
+			}
+			if got := e.paths(); p.apiVersion() != c.want || got != "/_ping /v"+c.want+"/containers/json" {
+				t.Errorf("%s to %s, wish %q: speaks %s: %s", c.least, c.most, wish, p.apiVersion(), got)
+			}
+		}
+		e := &changing{least: "1.60", most: "1.70"}
+		p := newProvider(t, Config{Host: "tcp://" + enginetest.Serve(t, nil, e)})
+		_, err := p.List(t.Context())
+		wantError(t, err, sandbox.KindUnavailable, "", "1.51", "1.60", "too old")
+		e.become("1.12", "1.40", 0)
+		_, err = p.List(t.Context())
+		wantError(t, err, sandbox.KindUnavailable, "", "1.40", "1.41")
+	}
+}
