@@ -37,7 +37,8 @@ func (p *Provider) Diagnose(ctx context.Context, image string) []Check {
 	if err != nil {
 		return append(checks, failedCheck("engine", err, "look into the engine's log"))
 	}
-	checks = append(checks, p.checkEngine(info), p.checkParts(ctx))
+	checks = append(checks, p.checkEngine(info))
+	checks = append(checks, p.checkParts(ctx)...)
 	checks = append(checks, checkCaps(info)...)
 	checks = append(checks, p.checkRuntimes(info)...)
 	checks = append(checks, p.checkNetworks(ctx)...)
@@ -92,13 +93,13 @@ func (p *Provider) checkEngine(info system.Info) Check {
 	return c
 }
 
-// checkParts names the versions of what the engine is made of.
-func (p *Provider) checkParts(ctx context.Context) Check {
+// checkParts names the versions of what the engine is made of, and what is known of them.
+func (p *Provider) checkParts(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	version, err := p.api.ServerVersion(ctx)
 	if err != nil {
-		return failedCheck("engine's parts", p.failed("ask the engine", err), "look into the engine's log")
+		return []Check{failedCheck("engine's parts", p.failed("ask the engine", err), "look into the engine's log")}
 	}
 	parts := []string{"kernel " + version.KernelVersion}
 	for _, c := range version.Components {
@@ -106,7 +107,8 @@ func (p *Provider) checkParts(ctx context.Context) Check {
 			parts = append(parts, c.Name+" "+c.Version)
 		}
 	}
-	return Check{Name: "engine's parts", OK: true, Detail: oneLine(strings.Join(parts, ", "), 300)}
+	named := Check{Name: "engine's parts", OK: true, Detail: oneLine(strings.Join(parts, ", "), 300)}
+	return append([]Check{named}, checkFlaws(version)...)
 }
 
 // checkCaps says of each cap whether the engine can enforce it (D34).
