@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
@@ -82,6 +83,9 @@ func (e Envelope) String() string {
 
 // GoString does so for %#v.
 func (e Envelope) GoString() string { return e.String() }
+
+// LogValue does so for slog.
+func (e Envelope) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
 // NewNonce makes the nonce of one call.
 func NewNonce() string {

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +198,10 @@ func TestAnEnvelopePrintsWithoutWhatItHolds(t *testing.T) {
 		if text := fmt.Sprintf(verb, e); strings.Contains(text, canary) || strings.Contains(text, nonce) || strings.Contains(text, fmt.Sprintf("%v", []byte(canary))) {
 			t.Errorf("%s: %s", verb, text)
 		}
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "envelope", e)
+	if text := log.String(); strings.Contains(text, canary) || !strings.Contains(text, "Toolkit read_file") {
+		t.Error(text)
 	}
 }

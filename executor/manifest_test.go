@@ -110,6 +110,8 @@ func TestAWrongManifestSaysWhereAndWhatWasMeant(t *testing.T) {
 		"toolkits: [{name: K, command: [x]}]":                                                                        "a toolkit needs the key tool_prefix",
 		"agents: [{name: a, description: x}]":                                                                        "an agent needs the key agent_ref",
 		"executors: {docker: docker}":                                                                                `an executor cannot be named "docker"`,
+		"<<: {a: b}":                                                                                                 "m.yml:1:1: merge key is not used in a manifest",
+		"? a\n: b":                                                                                                   "m.yml:1:1: key is not used in a manifest",
 		"a: &x 1\nb: *x":                                                                                             "is not used in a manifest",
 		"tools: !!seq []":                                                                                            "tag is not used in a manifest",
 		"{}\n---\n{}":                                                                                                "one YAML document, this has 2",
@@ -143,6 +145,30 @@ execution_policy:
 	}
 	if !slices.Equal(lines, []int{2, 2, 4, 5, 5, 8, 8, 9}) {
 		t.Errorf("lines %v of\n%v", lines, faults)
+	}
+}
+
+func TestNumbersAreDecimal(t *testing.T) {
+	for _, value := range []string{"010", "0x10", "1_000", "0o17", "0b1"} {
+		if got := faultsOf(t, rule("{name: docker, options: {user: "+value+"}}")).Error(); !strings.Contains(got, "decimal") {
+			t.Errorf("%s: %s", value, got)
+		}
+	}
+	r := resolve(t, parse(t, rule("{name: docker, options: {user: 1000, pids_limit: 64}}"), server()), "t")
+	if o := r.Rule.Instance.Options; o.User != "1000" || o.Pids != 64 {
+		t.Errorf("%+v", o)
+	}
+	schema := "{type: object, properties: {n: {type: number, minimum: -5, maximum: 1.5, multipleOf: 0.001}}}"
+	m := parse(t, "tools: [{name: a, description: x, command: [x], input_schema: "+schema+"}]", server())
+	if want := `{"type":"object","properties":{"n":{"type":"number","minimum":-5,"maximum":1.5,"multipleOf":0.001}}}`; string(m.Tools[0].InputSchema) != want {
+		t.Errorf("%s", m.Tools[0].InputSchema)
+	}
+}
+
+func TestLineEndsOfOtherSystemsAreRead(t *testing.T) {
+	m := parse(t, "\uFEFF"+strings.ReplaceAll(tools("a")+rules("a"), "\n", "\r\n"), server())
+	if r := resolve(t, m, "a"); r.Reason != executor.ExactTool || r.Rule.Line != 5 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +77,8 @@ func readYAML(f *faults, text []byte) (root node, ok bool) {
 		f.add(Position{}, "a manifest is UTF-8 text")
 		return node{}, false
 	}
-	file, err := parseYAML(text)
+	// Some editors begin a file with a mark of its byte order.
+	file, err := parseYAML(bytes.TrimPrefix(text, []byte("\uFEFF")))
 	if err != nil {
 		at, message := syntax(err)
 		f.add(at, "not YAML: %s", message)
@@ -149,7 +151,12 @@ func convert(f *faults, n ast.Node, depth int) node {
 	case *ast.LiteralNode:
 		return node{kind: kindString, at: at, text: n.Value.Value}
 	case *ast.IntegerNode:
-		return node{kind: kindInt, at: at, text: fmt.Sprint(n.Value)}
+		// 010 and 1_000 are other numbers to other readers of YAML.
+		text := fmt.Sprint(n.Value)
+		if written := n.GetToken().Value; written != text {
+			f.add(at, "write %s as a decimal number, or put it into quotes", shown(written))
+		}
+		return node{kind: kindInt, at: at, text: text}
 	case *ast.FloatNode:
 		return node{kind: kindFloat, at: at, text: fmt.Sprint(n.Value)}
 	case *ast.BoolNode:
@@ -166,12 +173,13 @@ func mapping(f *faults, at Position, values []*ast.MappingValueNode, depth int) 
 	m := node{kind: kindMap, at: at}
 	first := map[string]Position{}
 	for _, v := range values {
+		before := len(f.all)
 		key := convert(f, v.Key, depth+1)
 		if len(m.pairs) == 0 {
 			m.at = key.at // not the colon, which is what the library names
 		}
 		if key.kind != kindString {
-			if _, merge := v.Key.(*ast.MergeKeyNode); !merge { // said already
+			if len(f.all) == before { // else it has been said
 				f.add(key.at, "a key is a string; put %s into quotes", shown(key.text))
 			}
 			continue
