@@ -39,7 +39,7 @@ func (p Process) manifestCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if refused := refusals(m); len(refused) > 0 {
+			if refused := m.Refusals(); len(refused) > 0 {
 				return refused
 			}
 			_, err = fmt.Fprint(p.Stdout, contents(m))
@@ -99,19 +99,6 @@ func manifestServer(s settings.Settings, environ []string) executor.Server {
 		Runtime: d.Runtime, VMRuntime: d.VMRuntime,
 		MaxNetwork: d.MaxNetwork, MaxNanoCPUs: int64(d.MaxCPU * 1e9), MaxMemory: d.MaxMemoryMB << 20,
 	}
-}
-
-// refusals are the executors that the server would not build, as faults.
-func refusals(m *executor.Manifest) executor.Faults {
-	var all executor.Faults
-	for _, u := range m.Uses() {
-		if reason := u.Instance.Refusal; reason != "" {
-			all = append(all, executor.Fault{
-				File: m.File, Position: u.Position, Text: u.What + " is refused, and its tools would be unavailable: " + reason,
-			})
-		}
-	}
-	return all
 }
 
 // contents is what a manifest declares, a line for each kind, and every loosening.

@@ -39,7 +39,7 @@ func TestManifestCheckPassesTheExampleWithoutAnyEngine(t *testing.T) {
 }
 
 func TestManifestCheckNamesEveryFaultWithItsLine(t *testing.T) {
-	name := manifestFile(t, "tols: []\n"+twoTools+"execution_policy:\n  rules:\n    fetsh: docker\n    page: {name: docker, options: {network_mode: host, volumes: [/:/h]}}\n")
+	name := manifestFile(t, "tols: []\n"+twoTools+"execution_policy:\n  rules:\n    fetsh: docker\n    page: {name: docker, options: {network_mode: host, volumes: [/:/h]}}\n    \"*\": k8s\n")
 	out, p := run(t, nil, "manifest", "check", name)
 	var lines []string
 	for line := range strings.Lines(p.stderr.String()) {
@@ -50,6 +50,7 @@ func TestManifestCheckNamesEveryFaultWithItsLine(t *testing.T) {
 		`:7:5: there is no tool, toolkit or agent "fetsh"; did you mean fetch?`,
 		`:8:50: network_mode "host" is refused: a tool never shares the network of the engine's host or of another container`,
 		`:8:56: volumes is refused: a tool's container mounts nothing of the engine's host`,
+		`:9:5: rule "*" is refused, and its tools would be unavailable: the executor k8s is not available in this build`,
 	}
 	if p.status != exitSetting || out != "" || strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("status %d, stdout %q, stderr\n%s", p.status, out, strings.Join(lines, "\n"))

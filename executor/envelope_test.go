@@ -86,6 +86,7 @@ func TestENV01_ENV04_AnEnvelopeIsReadStrictly(t *testing.T) {
 		minimal(`,"arguments":{"a":1,"a":2}`):                          "there twice",
 		minimal(`,"arguments":[]`):                                     "arguments are not an object",
 		minimal(`,"timeout_seconds":0`):                                "timeout_seconds is above 0",
+		minimal(`,"timeout_seconds":31536001`):                         "at most 31536000",
 		minimal(`,"timeout_seconds":1e300`):                            "timeout_seconds is above 0",
 		minimal(`,"method_name":"x"`):                                  "a toolkit's call has a method",
 		minimal(`,"tool_init_kwargs":{"executor":"docker"}`):           "names no executor",

@@ -190,3 +190,15 @@ func (m *Manifest) Uses() []Use {
 	}
 	return all
 }
+
+// Refusals says of every executor that this server does not build why not, in the
+// form of faults. They are none to a server: it starts, and the tools are unavailable.
+func (m *Manifest) Refusals() Faults {
+	f := faults{file: m.File}
+	for _, u := range m.Uses() {
+		if reason := u.Instance.Refusal; reason != "" {
+			f.add(u.Position, "%s is refused, and its tools would be unavailable: %s", u.What, reason)
+		}
+	}
+	return f.sorted()
+}

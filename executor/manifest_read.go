@@ -35,6 +35,7 @@ func Parse(name string, text []byte, s Server) (*Manifest, error) {
 		r.read(root, m)
 	}
 	if len(r.all) > 0 {
+		r.all = append(r.all, m.Refusals()...) // said along with the rest, so that one look mends all
 		return nil, r.sorted()
 	}
 	return m, nil

@@ -149,7 +149,9 @@ func TestVariablesAreReadInEnvAlone(t *testing.T) {
 		}
 	}
 	for _, value := range []string{"${", "${}", "${A-B}", "${A:-x}", "${API_KEY", "${${API_KEY}}"} {
-		faultsOf(t, rule("{name: docker, options: {env: {K: '"+value+"'}}}"))
+		if got := faultsOf(t, rule("{name: docker, options: {env: {K: '"+value+"'}}}")).Error(); !strings.Contains(got, "$${ stands for the characters themselves") {
+			t.Errorf("%s: %s", value, got)
+		}
 	}
 	r := with(t, server(), "env: {K: '${NOT_SET}'}")
 	if !strings.Contains(r.Refusal(), "its env needs NOT_SET") {
