@@ -78,6 +78,7 @@ func TestD16_OnlyTheBlockWithTheNonceCounts(t *testing.T) {
 		"two beginnings":      {begin + "\n" + ours, "more than one result"},
 		"two ends":            {ours + end + "\n", "an end without a beginning"},
 		"end first":           {end + "\n" + ours, "an end without a beginning"},
+		"end, then beginning": {end + "\n" + begin + "\n{}\n", "an end without a beginning"},
 		"no end":              {begin + "\n{}\n", "has no end"},
 		"carriage returns":    {strings.ReplaceAll(ours, "\n", "\r\n"), "gave no result"},
 	} {
