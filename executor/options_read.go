@@ -113,7 +113,7 @@ func readMemory(r *reader, o *Options, n node) {
 	value, err := strconv.ParseInt(m[1], 10, 64)
 	unit := map[string]int64{"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}[strings.ToLower(m[2])]
 	if err != nil || value > math.MaxInt64/unit || value*unit < leastMemory {
-		r.add(n.at, "mem_limit is at least %s; a tool without a cap of its own is refused", showBytes(leastMemory))
+		r.add(n.at, "mem_limit is at least %s and at most %d bytes; a tool without a cap is refused", showBytes(leastMemory), int64(math.MaxInt64))
 		return
 	}
 	o.Memory = value * unit

@@ -62,7 +62,7 @@ func TestAWrongOptionIsAFault(t *testing.T) {
 	for option, want := range map[string]string{
 		"mode: cold": "mode is one of warm and ephemeral", "mode: [warm]": "not a list", "idle_ttl_seconds: 0": "from 1 to 31536000", "idle_ttl_seconds: '5'": "a number of seconds",
 		"network_mode: nat": "none, internal, egress and bridge", "mem_limit: 1t": "512m", "mem_limit: 1.5g": "512m", "mem_limit: 5m": "at least 6m", "mem_limit: 0": "at least 6m",
-		"mem_limit: 99999999999g": "at least 6m", "nano_cpus: 0": "from 10000000", "nano_cpus: 0.5": "whole number", "pids_limit: -1": "from 16", "pids_limit: 8": "from 16",
+		"mem_limit: 99999999999g": "at least 6m", "mem_limit: 17179869185g": "at most 9223372036854775807 bytes", "nano_cpus: 0": "from 10000000", "nano_cpus: 0.5": "whole number", "pids_limit: -1": "from 16", "pids_limit: 8": "from 16",
 		"cap_drop: [NET_RAV]": "did you mean NET_RAW?", "cap_drop: ALL": "cap_drop is a list", "security_opt: [nnp]": "there is no security option", "security_opt: ['no-new-privileges:maybe']": "true or false",
 		"env: [A=b]": "a mapping", "env: {A: 1}": "put it into quotes", "env: {'A-B': x}": "environment name", "labels: {caisson.id: x}": "this server's own", "labels: {a: true}": "put it into quotes", `labels: {a: "\e[2J"}`: "control characters",
 		"pull_policy: daily": "missing, never and always", "runtime: 'a b'": "the name of an OCI runtime", "image: 'a b'": "without spaces", "image: 'x:${TAG}'": "takes no ${VAR}", "labels: {a: '${API_KEY}'}": "takes no ${VAR}",
