@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,7 @@ func (p Process) diagnose(ctx context.Context, parts engineParts, s settings.Set
 	for _, c := range checks {
 		findings = append(findings, finding{level: levelOf(c), name: c.Name, detail: c.Detail, mend: c.Mend})
 	}
-	return append(findings, probeFinding(s.Docker))
+	return append(findings, probeFinding(s.Docker, func() error { return parts.provider.Prove(ctx, s.Docker.DefaultNetwork) }))
 }
 
 func levelOf(c docker.Check) level {
@@ -36,19 +37,32 @@ func levelOf(c docker.Check) level {
 
 // probeFinding tells whether anything proves the firewall that the network
 // tiers rest on.
-func probeFinding(d settings.Docker) finding {
+func probeFinding(d settings.Docker, prove func() error) finding {
 	f := finding{level: levelOK, name: "firewall probe"}
 	switch {
-	case d.MaxNetwork == sandbox.NetworkNone:
-		f.detail = "not needed: SANDBOX_DOCKER_MAX_NETWORK allows no session a network"
 	case d.ReadinessProbeEnabled:
 		f.detail = "before each session"
+		if err := prove(); err != nil {
+			f.level, f.detail = levelFail, sentence(err)
+			f.mend = "load the rules of deploy/ on the engine's host; docs/firewall.md tells what the probe proves and what each refusal means"
+		}
+	case d.MaxNetwork == sandbox.NetworkNone:
+		f.detail = "not needed: SANDBOX_DOCKER_MAX_NETWORK allows no session a network"
 	default:
 		f.level = levelWarn
 		f.detail = "off: nothing proves that sessions with a network are kept from the engine and its neighbours"
 		f.mend = "load the rules of deploy/ on the engine's host and set SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true (docs/firewall.md), or set SANDBOX_DOCKER_MAX_NETWORK=none"
 	}
 	return f
+}
+
+// sentence is what an error says to whoever asked, without its causes.
+func sentence(err error) string {
+	var e *sandbox.Error
+	if errors.As(err, &e) && e.Text != "" {
+		return e.Text
+	}
+	return err.Error()
 }
 
 // runtimeWait bounds the look at the engine's runtimes at start.

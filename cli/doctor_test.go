@@ -2,11 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"caisson/sandbox"
 	"caisson/settings"
 )
 
@@ -90,8 +92,19 @@ func TestProbeFindingWarnsWhileNothingProvesTheFirewall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := probeFinding(s.Docker); got.level != want || strings.Contains(got.mend, "docs/firewall.md") != (want == levelWarn) {
+		proved := func() error { return nil }
+		if got := probeFinding(s.Docker, proved); got.level != want || strings.Contains(got.mend, "docs/firewall.md") != (want == levelWarn) {
 			t.Errorf("%q: %+v", environ, got)
 		}
+	}
+	s, err := settings.Load([]string{deadEngine, "SANDBOX_DOCKER_READINESS_PROBE_ENABLED=true", "SANDBOX_DOCKER_MAX_NETWORK=none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func() error {
+		return sandbox.Errorf("prove", sandbox.KindFirewall, "it is reached").Because(errors.New("cause"))
+	}
+	if got := probeFinding(s.Docker, refused); got.level != levelFail || got.detail != "it is reached" || !strings.Contains(got.mend, "docs/firewall.md") {
+		t.Errorf("refused: %+v", got)
 	}
 }

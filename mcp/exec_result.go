@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"caisson/sandbox"
@@ -136,9 +137,17 @@ func execInfoOf(e *sandbox.Exec, v sandbox.ExecView) execInfo {
 func execFailure(v sandbox.ExecView) *failure {
 	switch v.Status {
 	case sandbox.StatusTimedOut:
-		return &failure{code: "timed_out", text: fmt.Sprintf("the command was still running at its timeout of %s and was stopped; its output so far is kept", v.TimeoutAt.Sub(v.StartedAt).Round(time.Millisecond))}
+		outcome := "was stopped"
+		if slices.ContainsFunc(v.Notes, func(n sandbox.Note) bool { return n.Code == "kill_failed" }) {
+			outcome = "could not be stopped: it may still run, and kill tries again"
+		}
+		return &failure{code: "timed_out", text: fmt.Sprintf("the command was still running at its timeout of %s and %s; its output so far is kept", v.TimeoutAt.Sub(v.StartedAt).Round(time.Millisecond), outcome)}
 	case sandbox.StatusLost:
-		return &failure{code: "lost", text: lostText(v.LostReason) + "; its output so far is kept"}
+		kept := "; its output so far is kept"
+		if v.LostReason == sandbox.LostServerRestarted {
+			kept = "; what it printed is lost"
+		}
+		return &failure{code: "lost", text: lostText(v.LostReason) + kept}
 	default:
 		return nil
 	}

@@ -134,7 +134,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		result, err := s.serve(ctx, t, c, request)
 		code := "ok"
 		if err != nil {
-			f := failureOf(err, s.log)
+			f := failureOf(s.whileEnding(ctx, err), s.log)
 			code, result = f.code, f.result()
 			s.log.Debug("tool call failed", "tool", t.name, "error", err)
 		} else if result.IsError {
@@ -145,6 +145,18 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 			slog.Duration("took", time.Since(started)), slog.String("code", code))
 		return result, nil
 	}
+}
+
+// whileEnding tells a call that ends because the server does from one that its client has
+// cancelled.
+func (s *Server) whileEnding(ctx context.Context, err error) error {
+	if sandbox.KindOf(err) != sandbox.KindCancelled {
+		return err
+	}
+	if stdio := s.stdio.Load(); errors.Is(context.Cause(ctx), errShutdown) || stdio != nil && stdio.ctx.Err() != nil {
+		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "the server is shutting down, and what this call had started was stopped").Because(err)
+	}
+	return err
 }
 
 // serve runs one call: admitted, bounded, with progress, and with every panic

@@ -23,7 +23,10 @@ func (s *Server) execListTool() tool {
 func (s *Server) execList(_ context.Context, c *call, in *execListInput) (*reply, error) {
 	session := or(in.session, "")
 	c.session = session
-	execs := s.manager.Execs(c.owner, session)
+	execs, err := s.manager.Execs(c.owner, session)
+	if err != nil {
+		return nil, err
+	}
 	if session != "" && len(execs) == 0 {
 		// No commands is an answer only for a session that there is.
 		if _, err := s.manager.Session(c.owner, session); err != nil {

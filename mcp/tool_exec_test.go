@@ -41,7 +41,10 @@ func TestAttackT11_WordsArePassedOnLiterally(t *testing.T) {
 	if want := strings.Join(words[1:], " ") + "\n"; got.str("stdout") != want {
 		t.Errorf("%.200q", got.str("stdout"))
 	}
-	execs := c.manager.Execs(sandbox.Owner{Name: "local"}, "")
+	execs, err := c.manager.Execs(sandbox.Owner{Name: "local"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if argv := execs[0].View().Argv; len(argv) != len(words) || argv[1] != words[1] {
 		t.Errorf("%.200q", argv)
 	}
@@ -51,7 +54,10 @@ func TestAttackT11_WordsArePassedOnLiterally(t *testing.T) {
 			a["shell"] = test.shell
 		}
 		c.ok("exec", a)
-		execs = c.manager.Execs(sandbox.Owner{Name: "local"}, "")
+		execs, err = c.manager.Execs(sandbox.Owner{Name: "local"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if argv := execs[len(execs)-1].View().Argv; argv[0] != test.want || argv[1] != "-c" || argv[2] != "echo 'a  b'" {
 			t.Errorf("shell %q: %q", test.shell, argv)
 		}

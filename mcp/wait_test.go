@@ -202,7 +202,10 @@ func TestBugMT04_SlowCallsDoNotBlockOthers(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 		// What takes load off is never refused.
-		execs := r.manager.Execs(sandbox.Owner{Name: "local"}, session)
+		execs, err := r.manager.Execs(sandbox.Owner{Name: "local"}, session)
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.ok("kill", args{"exec_id": execs[0].ID()})
 		eventually(t, "one has answered", func() bool { return r.server.CallsUnderWay() < 64 })
 		c.ok("session_list", nil)

@@ -159,7 +159,7 @@ func (m *Manager) find(owner Owner, id string) (*entry, error) {
 		return nil, sessionLost(l.reason)
 	}
 	if m.tenure.asked && !m.tenure.recovered {
-		return nil, notHeardYet("find session")
+		return nil, m.unheard("find session")
 	}
 	return nil, Errorf("find session", KindSessionNotFound, "no such session; session_list shows the ones there are")
 }
@@ -179,6 +179,9 @@ func (e *entry) touch(now time.Time) {
 // view is the session as its owner sees it. m.mu is held.
 func (e *entry) view(now time.Time) Info {
 	info := e.info
+	if e.session != nil {
+		info.Notes = e.session.Info().Notes // it learns some as it goes
+	}
 	info.RunningExecs = e.running
 	info.State = e.lastSeen
 	info.ExpiresAt = e.expires

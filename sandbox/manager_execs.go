@@ -124,7 +124,7 @@ func (m *Manager) Exec(owner Owner, id string) (*Exec, error) {
 	defer m.mu.Unlock()
 	r, ok := m.execs[id]
 	if !ok && m.tenure.asked && !m.tenure.recovered {
-		return nil, notHeardYet("find exec")
+		return nil, m.unheard("find exec")
 	}
 	if !ok || r.owner != owner.Hash() {
 		return nil, Errorf("find exec", KindExecNotFound, "no such exec; exec_list shows the ones there are")
@@ -133,8 +133,11 @@ func (m *Manager) Exec(owner Owner, id string) (*Exec, error) {
 }
 
 // Execs returns the owner's execs, of one session or, without one, of all,
-// oldest first.
-func (m *Manager) Execs(owner Owner, sessionID string) []*Exec {
+// oldest first. Before the sessions of the server before are back it is KindUnavailable.
+func (m *Manager) Execs(owner Owner, sessionID string) ([]*Exec, error) {
+	if err := m.heard("list execs"); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var mine []*Exec
@@ -145,7 +148,7 @@ func (m *Manager) Execs(owner Owner, sessionID string) []*Exec {
 		}
 	}
 	sort.Slice(mine, func(i, j int) bool { return mine[i].View().StartedAt.Before(mine[j].View().StartedAt) })
-	return mine
+	return mine, nil
 }
 
 // Touch renews the idle time of the session that an exec runs in: reading its

@@ -30,13 +30,13 @@ func TestCFG11_ExecLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if v := m.Execs(alice, s.ID)[0].View(); v.TimeoutAt.Sub(v.StartedAt) != 300*time.Second {
+		if v := execs(t, m, alice, s.ID)[0].View(); v.TimeoutAt.Sub(v.StartedAt) != 300*time.Second {
 			t.Errorf("default timeout %v", v.TimeoutAt.Sub(v.StartedAt))
 		}
 		if err := start(sandbox.ExecSpec{Argv: []string{"x"}}); sandbox.KindOf(err) != sandbox.KindLimit {
 			t.Errorf("third: %v", err)
 		}
-		if _, err := m.Execs(alice, "")[0].Kill(sandbox.SignalKill); err != nil {
+		if _, err := execs(t, m, alice, "")[0].Kill(sandbox.SignalKill); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -60,7 +60,7 @@ func TestD13_RecordsOutliveTheirSessionUntilRetention(t *testing.T) {
 			<-time.After(time.Second)
 			ids = append(ids, exec.ID())
 		}
-		if got := len(m.Execs(alice, "")); got != 3 {
+		if got := len(execs(t, m, alice, "")); got != 3 {
 			t.Errorf("%d records kept", got)
 		}
 		if _, err := m.Exec(alice, ids[4]); err != nil {
@@ -74,7 +74,7 @@ func TestD13_RecordsOutliveTheirSessionUntilRetention(t *testing.T) {
 			t.Errorf("gone before its retention: %v", err)
 		}
 		<-time.After(2 * time.Minute)
-		if got := len(m.Execs(alice, "")); got != 0 {
+		if got := len(execs(t, m, alice, "")); got != 0 {
 			t.Errorf("%d records after the retention", got)
 		}
 	})
@@ -151,4 +151,13 @@ func TestSES17_RemainsOfALostSessionAreRemoved(t *testing.T) {
 			t.Errorf("the reason is not told: %v", err)
 		}
 	})
+}
+
+func execs(t *testing.T, m *sandbox.Manager, owner sandbox.Owner, session string) []*sandbox.Exec {
+	t.Helper()
+	all, err := m.Execs(owner, session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -48,7 +48,8 @@ func (m *Manager) tidy() {
 	}
 	removed, err := m.provider.Prune(ctx, halfMade, func(instance string) bool {
 		_, gone := dead[instance]
-		return gone || instance == m.instance
+		_, leased := i.Leases[instance]
+		return gone || instance == m.instance || !leased && !i.Holds(instance)
 	})
 	m.report("remains not removed", err)
 	if len(removed) > 0 {

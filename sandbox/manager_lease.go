@@ -45,7 +45,25 @@ func fencedError(op string) *Error {
 	return Errorf(op, KindFenced, "another server has been started under this server's instance name and has taken its sessions over: this one takes no more calls")
 }
 
-func notHeardYet(op string) *Error {
+// heard says why lists would not be whole: the sessions of the server before are not back.
+func (m *Manager) heard(op string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.tenure.fenced:
+		return fencedError(op)
+	case m.tenure.asked && !m.tenure.recovered:
+		return m.unheard(op)
+	}
+	return nil
+}
+
+// unheard is why the sessions of the server before are not back: what the engine said last,
+// if it was asked yet. m.mu is held.
+func (m *Manager) unheard(op string) error {
+	if m.tenure.err != nil {
+		return m.tenure.err
+	}
 	return Errorf(op, KindUnavailable, "the server has just started and has not heard from the engine yet; try again in a moment")
 }
 

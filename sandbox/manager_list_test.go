@@ -47,3 +47,40 @@ func TestBugLC06_ASessionMadeDuringAListIsNotLost(t *testing.T) {
 		}
 	})
 }
+
+// A session whose destruction failed is as it was, and so are its commands.
+func TestAttackT65_ADestroyThatFailsLosesNoCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := sandboxtest.NewFake()
+		m := server(t, f, "a", sandbox.KeepNothing)
+		s := create(t, m, sandbox.Spec{TTL: time.Hour})
+		e, err := m.StartExec(t.Context(), alice, s.ID, sandbox.ExecSpec{Argv: []string{"sleep", "600"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Fail(sandboxtest.OpDestroy, sandbox.Errorf("destroy", sandbox.KindUnavailable, "the link is cut"))
+		if _, _, err := m.Destroy(t.Context(), alice, s.ID); sandbox.KindOf(err) != sandbox.KindUnavailable {
+			t.Errorf("%v", err)
+		}
+		f.Fail(sandboxtest.OpDestroy, nil)
+		if v := e.View(); v.Status != sandbox.StatusRunning {
+			t.Errorf("%+v", v)
+		}
+		if killed, err := e.Kill(sandbox.SignalKill); !killed || err != nil {
+			t.Errorf("%v %v", killed, err)
+		}
+	})
+}
+
+// What a session learns after its create is told too.
+func TestAttackT61_NotesThatComeLaterAreShown(t *testing.T) {
+	managed(t, sandbox.Limits{}, func(t *testing.T, m *sandbox.Manager, e *engine) {
+		s := create(t, m, sandbox.Spec{})
+		e.mu.Lock()
+		e.sessions[s.ID].info.Notes = []sandbox.Note{{Code: "restarted"}}
+		e.mu.Unlock()
+		if info, err := m.Session(alice, s.ID); err != nil || len(info.Notes) != 1 || info.Notes[0].Code != "restarted" {
+			t.Errorf("%+v %v", info, err)
+		}
+	})
+}

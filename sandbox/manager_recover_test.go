@@ -94,7 +94,9 @@ func TestTTL08_BeforeTheEngineAnswersNothingIsSaidToBeUnknown(t *testing.T) {
 		_, err := b.Session(alice, s.ID)
 		_, execErr := b.Exec(alice, sandbox.NewExecID())
 		_, _, destroyErr := b.Destroy(t.Context(), alice, s.ID)
-		for _, err := range []error{err, execErr, destroyErr} {
+		_, listErr := b.List(t.Context(), alice)
+		_, execsErr := b.Execs(alice, "")
+		for _, err := range []error{err, execErr, destroyErr, listErr, execsErr} {
 			if sandbox.KindOf(err) != sandbox.KindUnavailable {
 				t.Errorf("%v", err)
 			}

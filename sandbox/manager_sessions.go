@@ -25,6 +25,9 @@ func (m *Manager) Session(owner Owner, id string) (Info, error) {
 // then on. When the engine does not answer, its error is returned together with
 // the sessions as last known, each with a note.
 func (m *Manager) List(ctx context.Context, owner Owner) ([]Info, error) {
+	if err := m.heard("list sessions"); err != nil {
+		return nil, err
+	}
 	asked := time.Now()
 	seen, err := m.provider.List(ctx)
 	m.mu.Lock()
@@ -124,8 +127,10 @@ func (m *Manager) Destroy(ctx context.Context, owner Owner, id string) (existed 
 func (m *Manager) remove(id string, e *entry, reason string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), destroyLimit)
 	defer cancel()
-	m.loseExecs(id, "the session was destroyed")
 	_, err := m.provider.Destroy(ctx, id)
+	if err == nil { // else its commands run on, and can still be killed
+		m.loseExecs(id, "the session was destroyed")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {

@@ -245,7 +245,7 @@ func TestAttackT47_ForeignHandleIsOneThatNeverWas(t *testing.T) {
 		if _, err := m.Exec(bob, exec.ID()); sandbox.KindOf(err) != sandbox.KindExecNotFound {
 			t.Errorf("foreign exec: %v", err)
 		}
-		if got := len(listed(t, m, bob)) + len(m.Execs(bob, s.ID)); got != 0 {
+		if got := len(listed(t, m, bob)) + len(execs(t, m, bob, s.ID)); got != 0 {
 			t.Errorf("bob sees %d things of alice's", got)
 		}
 	})

@@ -25,6 +25,9 @@ func (p *Provider) checkImage(ctx context.Context, image string) []Check {
 	s, err := p.Create(ctx, id, sandbox.Spec{Owner: sandbox.Owner{Name: "doctor"}, Image: image, Network: sandbox.NetworkNone, Durability: sandbox.Ephemeral, TTL: time.Minute}, nil)
 	if err != nil {
 		c.Detail = textOf(err)
+		if sandbox.KindOf(err) == sandbox.KindFirewall {
+			c.Detail, c.Mend = "not looked at: no session is made while the egress firewall is not proved", "mend that first, and ask again"
+		}
 		return append([]Check{c}, checkCommands(err)...)
 	}
 	ctx, cancel := cleanup(ctx)

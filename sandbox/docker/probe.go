@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -67,7 +68,7 @@ func notInForce(format string, args ...any) *sandbox.Error {
 func (p *Provider) probeOnce(ctx context.Context, tier sandbox.Network) error {
 	img, err := p.image(ctx, p.cfg.Probe.Image, nil)
 	if err != nil {
-		return err
+		return sandbox.Errorf("prove the egress firewall", sandbox.KindOf(err), "the firewall probe's image (SANDBOX_DOCKER_READINESS_PROBE_IMAGE): %s", textOf(err)).Because(err)
 	}
 	name, err := p.network(ctx, tier)
 	if err != nil {
@@ -172,7 +173,7 @@ func judgeProbe(report string, sum int, targets []string, resolver bool) error {
 	case resolver && r.resolver == "":
 		return notInForce("the probe's container has no nameserver, so its resolver cannot be shown to be reachable")
 	case resolver && !r.answered:
-		return notInForce("it blocks too much: a sandbox does not reach its own resolver %s: %s", r.resolver, r.words)
+		return notInForce("it blocks too much, or the resolver is down: a sandbox gets no answer from its own resolver %s (%s)", r.resolver, cmp.Or(r.words, "nothing within 4 s"))
 	}
 	return nil
 }

@@ -52,6 +52,14 @@ func (p *Provider) prove(tier sandbox.Network) (wait func(ctx context.Context) e
 	}
 }
 
+// Prove proves the firewall as a create on that tier does. With the probe off it is nil.
+func (p *Provider) Prove(ctx context.Context, tier sandbox.Network) error {
+	if err := p.connect(ctx); err != nil {
+		return err
+	}
+	return p.prove(tier)(ctx)
+}
+
 // ask returns a probe that begins after this call.
 func (p *Provider) ask(tier sandbox.Network) *proof {
 	p.proofs.mu.Lock()
