@@ -152,8 +152,8 @@ type Use struct {
 }
 
 // Uses returns every executor that the manifest declares, once each, in the order
-// of the file's sections; those of a policy for what no rule matches come last
-// and have no position of their own.
+// of the file's sections. That of a policy for what no rule matches is among them
+// where it is used, without a position of its own.
 func (m *Manifest) Uses() []Use {
 	var all []Use
 	add := func(what string, i *Instance, at Position) {
@@ -186,9 +186,24 @@ func (m *Manifest) Uses() []Use {
 		for _, rule := range p.rules {
 			add("rule "+shown(rule.Key)+of, rule.Instance, rule.Position)
 		}
-		add("the docker executor for what no rule"+of+" matches", p.rest.Instance, Position{})
+		if m.leavesToDefault(p) {
+			add("the docker executor for what no rule"+of+" matches", p.rest.Instance, Position{})
+		}
 	}
 	return all
+}
+
+// leavesToDefault says whether there is a tool, or may be one of a toolkit, that no
+// rule of the policy matches.
+func (m *Manifest) leavesToDefault(p *Policy) bool {
+	names := m.Names()
+	for _, t := range m.Toolkits {
+		names = append(names, t.Prefix+"_"+strings.Repeat("\x00", longestName)) // what only a rule for all of them matches
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		s, _ := m.Subject(name)
+		return p.Resolve(s).Reason == NoRule
+	})
 }
 
 // Refusals says of every executor that this server does not build why not, in the

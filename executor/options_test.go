@@ -190,6 +190,30 @@ func TestTheLocalExecutorTakesItsEnvironmentAlone(t *testing.T) {
 	}
 }
 
+func TestTheDefaultIsAUseOnlyWhereAToolIsLeftToIt(t *testing.T) {
+	s := server()
+	s.MaxNetwork = sandbox.NetworkNone // the default exceeds it
+	const off = "{name: docker, options: {network_mode: none}}"
+	for _, c := range []struct {
+		text    string
+		refused int
+	}{
+		{tools("t"), 1},
+		{"tools: []", 0},
+		{rule(off), 0},
+		{tools("t") + `execution_policy: {rules: {"*": ` + off + "}}", 0},
+		{files + `execution_policy: {rules: {fs_read: ` + off + "}}", 1},
+		{files + `execution_policy: {rules: {"fs_*": ` + off + "}}", 0},
+		{files + `execution_policy: {rules: {Files: ` + off + "}}", 0},
+		{files + `execution_policy: {rules: {Files: ` + off + "}}\nexecution_policies: {p: {rules: {}}}", 1},
+		{"tools: [{name: t, description: x, command: [x], executor: " + off + "}]", 0},
+	} {
+		if got := parse(t, c.text, s).Refusals(); len(got) != c.refused {
+			t.Errorf("%s\n%d refusals, want %d: %v", c.text, len(got), c.refused, got)
+		}
+	}
+}
+
 func TestUsesListEachExecutorOnce(t *testing.T) {
 	m := parse(t, "executors: {one: k8s}\n"+tools("a", "b")+`execution_policy: {rules: {a: one, b: {name: docker, options: {env: {K: "${NOT_SET}"}}}}}`, server())
 	var refused []string
