@@ -62,10 +62,6 @@ func (d *diskPlan) settle(ctx context.Context, p *Provider, spec sandbox.Spec, n
 	}
 	if !d.layer || !d.volume {
 		d.watch = d.limitMB << 20
-		if d.held > 2*d.watch {
-			return sandbox.Errorf("measure the workspace", sandbox.KindNoSpace,
-				"the workspace %q holds %d MB, more than twice the limit of %d MB on a session's disk; workspace_delete removes it", spec.WorkspaceKey, d.held>>20, d.limitMB)
-		}
 		if d.held > d.watch {
 			d.watch = d.held + overSlack
 		}
