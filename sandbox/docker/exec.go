@@ -175,7 +175,7 @@ func (r *running) confirm(ctx context.Context) error {
 		case <-timer.C:
 		}
 		exec, err := r.s.p.inspectExec(ctx, r.st.execID)
-		if err == nil && exec.Pid != 0 && (time.Since(began) > fullStart || !r.s.full(ctx)) {
+		if err == nil && exec.Pid != 0 && (time.Since(began) > fullStart || !r.s.full(ctx) || r.s.forked(ctx, exec.Pid)) {
 			return nil
 		}
 		wait = min(2*wait, time.Second)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -72,6 +74,17 @@ func (s *Session) full(ctx context.Context) bool {
 	defer func() { _ = answer.Body.Close() }()
 	var stats container.StatsResponse
 	return json.NewDecoder(answer.Body).Decode(&stats) == nil && stats.PidsStats.Current+fullMargin >= uint64(pids)
+}
+
+// forked says whether a process of the session's, by its id on the engine's host, has a
+// child: a wrapper that has one found room for it.
+func (s *Session) forked(ctx context.Context, pid int) bool {
+	ctx, cancel := context.WithTimeout(ctx, inspectLimit)
+	defer cancel()
+	top, err := s.p.api.ContainerTop(ctx, s.containerID, []string{"-eo", "pid,ppid"})
+	return err == nil && slices.ContainsFunc(top.Processes, func(row []string) bool {
+		return len(row) == 2 && row[1] == strconv.Itoa(pid)
+	})
 }
 
 func (s *Session) capPids(ctx context.Context, pids int64) error {
