@@ -40,6 +40,10 @@ type diskPlan struct {
 // work to clear its workspace up.
 const overSlack = 16 << 20
 
+// bareSession is what a session's root file system may take before anything was done in
+// it: a workspace that is full but for that leaves no room to clear it up either.
+const bareSession = 1 << 20
+
 // planDisk says what the engine will cap of a session of this image.
 func (p *Provider) planDisk(ctx context.Context, img engineImage) (diskPlan, error) {
 	if p.cfg.DiskMB <= 0 {
@@ -62,7 +66,7 @@ func (d *diskPlan) settle(ctx context.Context, p *Provider, spec sandbox.Spec, n
 	}
 	if !d.layer || !d.volume {
 		d.watch = d.limitMB << 20
-		if d.held > d.watch {
+		if d.held > d.watch-bareSession {
 			d.watch = d.held + overSlack
 		}
 	}
@@ -139,8 +143,8 @@ func (d diskPlan) notes() []sandbox.Note {
 	default:
 		notes = append(notes, sandbox.Note{Code: sandbox.NoteDiskWatched, Text: fmt.Sprintf("the session is ended when its root file system and its workspace together pass %d MB: "+measured, d.watch>>20)})
 	}
-	if d.held > n<<20 {
-		notes = append(notes, sandbox.Note{Code: "disk_over_limit", Text: fmt.Sprintf("the workspace holds %d MB already, and the limit is %d MB: remove what is not needed", d.held>>20, n)})
+	if d.watch > n<<20 {
+		notes = append(notes, sandbox.Note{Code: "disk_over_limit", Text: fmt.Sprintf("the workspace holds %d MB already, and the limit is %d MB for all: remove what is not needed", d.held>>20, n)})
 	}
 	return notes
 }
