@@ -46,9 +46,17 @@ func (f Faults) Error() string {
 type faults struct {
 	file string
 	all  Faults
+	more int // past the most that are told
 }
 
+// mostFaults is how many faults are told: nobody mends more at once.
+const mostFaults = 200
+
 func (f *faults) add(at Position, format string, args ...any) {
+	if len(f.all) >= mostFaults {
+		f.more++
+		return
+	}
 	f.all = append(f.all, Fault{File: f.file, Position: at, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -56,6 +64,9 @@ func (f *faults) sorted() Faults {
 	slices.SortStableFunc(f.all, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	if f.more > 0 {
+		f.all = append(f.all, Fault{File: f.file, Text: fmt.Sprintf("%d more", f.more)})
+	}
 	return f.all
 }
 

@@ -173,14 +173,33 @@ func TestLineEndsOfOtherSystemsAreRead(t *testing.T) {
 }
 
 func TestAManifestIsBounded(t *testing.T) {
-	if got := faultsOf(t, strings.Repeat("#", 1<<20+1)).Error(); !strings.Contains(got, "at most 1048576 bytes") {
+	for text, want := range map[string]string{
+		strings.Repeat("#", 256<<10+1):                                "at most 262144 bytes",
+		"tools: " + strings.Repeat("[", 65) + strings.Repeat("]", 65): "m.yml:1:72: not YAML: nests deeper than 64 levels",
+		"tools:\n" + strings.Repeat("- ", 65) + "a":                   "m.yml:2:129: not YAML: nests deeper than 64 levels",
+		"tools: \xff": "UTF-8",
+	} {
+		if got := faultsOf(t, text).Error(); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", want, got)
+		}
+	}
+	var deep strings.Builder
+	for i := range 70 {
+		deep.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	if got := faultsOf(t, deep.String()).Error(); !strings.Contains(got, "nests deeper than 64 levels") {
 		t.Error(got)
 	}
-	if got := faultsOf(t, "tools: "+strings.Repeat("[", 100)+strings.Repeat("]", 100)).Error(); !strings.Contains(got, "nests deeper") {
-		t.Error(got)
+}
+
+func TestFaultsPastManyAreCounted(t *testing.T) {
+	var text strings.Builder
+	for i := range 300 {
+		text.WriteString("k" + strings.Repeat("x", i%7) + "_" + strings.Repeat("y", i) + ": 1\n")
 	}
-	if got := faultsOf(t, "tools: \xff").Error(); !strings.Contains(got, "UTF-8") {
-		t.Error(got)
+	faults := faultsOf(t, text.String())
+	if len(faults) != 201 || faults[200].Text != "100 more" || faults[199].Line != 200 {
+		t.Errorf("%d faults, the last is %v", len(faults), faults[len(faults)-1])
 	}
 }
 

@@ -10,13 +10,14 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
 const (
 	// mostManifest bounds a manifest in bytes.
-	mostManifest = 1 << 20
+	mostManifest = 256 << 10
 	// deepest bounds how far a manifest nests.
 	deepest = 64
 )
@@ -107,7 +108,35 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 			file, err = nil, fmt.Errorf("the text cannot be read (%v)", p)
 		}
 	}()
-	return parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(text))
+	if t := tooDeep(tokens); t != nil {
+		return nil, &yaml.SyntaxError{Message: fmt.Sprintf("nests deeper than %d levels", deepest), Token: t}
+	}
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+// tooDeep finds where brackets, or dashes of one line, nest deeper than a manifest
+// may: what the library does with them takes time that grows with the square of
+// their number.
+func tooDeep(tokens token.Tokens) *token.Token {
+	depth, dashes, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			dashes, line = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.SequenceEntryType:
+			dashes++
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		}
+		if depth > deepest || dashes > deepest {
+			return t
+		}
+	}
+	return nil
 }
 
 func syntax(err error) (Position, string) {
