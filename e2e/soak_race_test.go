@@ -25,11 +25,16 @@ func TestSTP08_KIL02_RaceOfExitAndKill(t *testing.T) {
 	close(jobs)
 	var seen [256]atomic.Int64
 	var slowest atomic.Int64
+	// How long a command may take, in milliseconds: what one end has won too often is made
+	// rarer, so that both are met on a machine that is slow to start or to kill.
+	var reach atomic.Int64
+	reach.Store(400)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for i := range jobs {
-				x, err := s.ask(t.Context(), "exec", args{"session_id": s.sessions[i%2], "argv": []string{"sh", "-c", fmt.Sprintf("sleep 0.%02d; exit 7", rand.IntN(40))}, "wait_seconds": 0})
+				length := time.Duration(rand.Int64N(reach.Load())) * time.Millisecond
+				x, err := s.ask(t.Context(), "exec", args{"session_id": s.sessions[i%2], "argv": []string{"sh", "-c", fmt.Sprintf("sleep %.3f; exit 7", length.Seconds())}, "wait_seconds": 0})
 				if err != nil {
 					t.Errorf("race %d: %v", i, err)
 					continue
@@ -53,6 +58,11 @@ func TestSTP08_KIL02_RaceOfExitAndKill(t *testing.T) {
 					t.Errorf("race %d: ended %v after the kill", i, took)
 				default:
 					seen[*y.ExitCode].Add(1)
+					if *y.ExitCode == 7 {
+						reach.Store(min(reach.Load()*5/4, 8000))
+					} else {
+						reach.Store(max(reach.Load()*4/5, 50))
+					}
 				}
 			}
 		})
