@@ -119,7 +119,11 @@ func notTaken(s *scene) {
 		s.Error(err)
 	}
 	r = later.finish()
-	if took := time.Since(began); r.Status != sandbox.StatusLost || r.LostReason != sandbox.LostStatusUnknown || !r.OutputComplete || took > 30*time.Second {
+	// Its status stays unknown where the engine holds its end back, and is its own where the
+	// engine, slow to begin with that, let it through.
+	unknown := r.Status == sandbox.StatusLost && r.LostReason == sandbox.LostStatusUnknown
+	own := r.Status == sandbox.StatusExited && r.code() == 6
+	if took := time.Since(began); !unknown && !own || !r.OutputComplete || took > 30*time.Second {
 		s.Errorf("one that ends beside: %v with %d, complete %v, after %v, %v", r.Status, r.code(), r.OutputComplete, took, r.Notes)
 	}
 	b.gone("sleep 342")
