@@ -130,16 +130,21 @@ func (d *demo) destroy(ctx context.Context) error {
 	}
 	d.got("destroyed: %v, workspace: %s", gone.Destroyed, gone.Workspace)
 	d.did("ask the engine")
-	if err := poll(ctx, "no container of this server is left", func() (bool, error) {
+	if err := poll(ctx, "no container of this server is left but its lease", func() (bool, error) {
 		left, err := d.labelled(ctx, "instance", instance)
-		return len(left) == 0, err
+		for _, c := range left {
+			if c.Labels["caisson.role"] != "lease" {
+				return false, err
+			}
+		}
+		return true, err
 	}); err != nil {
 		return err
 	}
 	if _, err := d.engine.VolumeInspect(ctx, volume); err == nil {
 		return errors.New("the workspace's volume is still there")
 	}
-	d.got("no container of this server and no volume of this sandbox is left")
+	d.got("no container of this server is left but its lease, and no volume of this sandbox")
 	if !gone.Destroyed {
 		return errors.New("not destroyed")
 	}
