@@ -34,7 +34,7 @@ func (e *Exec) Kill(sig Signal) (killed bool, err error) {
 	}
 	s := e.stop
 	if s == nil {
-		s = e.beginStop(func(r StopReport, err error) { e.afterKill(r, err) })
+		s = e.beginStop(true, e.afterKill)
 	}
 	e.mu.Unlock()
 	<-s.reported
@@ -62,8 +62,8 @@ func (e *Exec) stoppable() bool {
 }
 
 // beginStop starts the one stop that may be in flight; e.mu is held. after runs
-// when it has reported and ends the exec as its cause asks.
-func (e *Exec) beginStop(after func(StopReport, error)) *stop {
+// when it has reported and ends the exec as its cause asks; kill says that a caller asked.
+func (e *Exec) beginStop(kill bool, after func(StopReport, error)) *stop {
 	s := &stop{reported: make(chan struct{}), over: make(chan struct{})}
 	e.stop = s
 	e.work.Go(func() {
@@ -78,8 +78,14 @@ func (e *Exec) beginStop(after func(StopReport, error)) *stop {
 		} else {
 			s.killed = report.Found && report.Status != nil && *report.Status == killedStatus
 		}
-		close(s.reported)
-		after(report, err)
+		if err != nil && kill {
+			// Before anyone hears of it: who kills again must not be given this failure.
+			after(report, err)
+			close(s.reported)
+		} else {
+			close(s.reported)
+			after(report, err)
+		}
 		close(s.over)
 		e.closeBackendIfEnded()
 	})
@@ -147,7 +153,7 @@ func (e *Exec) timeout() {
 			<-s.over
 			continue
 		}
-		e.beginStop(func(r StopReport, err error) { e.afterTimeout(r, err) })
+		e.beginStop(false, e.afterTimeout)
 		e.mu.Unlock()
 		return
 	}
