@@ -55,8 +55,9 @@ type stdioFilter struct {
 
 	ended atomic.Bool // in is at its end
 
-	mu   sync.Mutex
-	drop map[string]struct{} // ids of cancelled requests, as JSON
+	mu    sync.Mutex
+	drop  map[string]struct{} // ids of cancelled requests, as JSON
+	quiet map[string]struct{} // progress tokens of calls that are over, as JSON
 }
 
 // Read passes on what the client sends.
@@ -96,9 +97,52 @@ func (f *stdioFilter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// maxQuiet bounds the tokens that are kept: a late notice is late by moments.
+const maxQuiet = 1024
+
+// progress notes whether a call reports under a token, or is over. mcp-go writes notices
+// from another goroutine than results, so one can come late whoever waits for it (MT-09).
+func (f *stdioFilter) progress(token any, over bool) {
+	key, err := json.Marshal(token)
+	if f == nil || err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !over:
+		delete(f.quiet, string(key))
+	case f.quiet == nil || len(f.quiet) >= maxQuiet:
+		f.quiet = map[string]struct{}{string(key): {}}
+	default:
+		f.quiet[string(key)] = struct{}{}
+	}
+}
+
+// late says whether a message is progress of a call that is over. f.mu is held.
+func (f *stdioFilter) late(message []byte) bool {
+	if len(f.quiet) == 0 || !bytes.Contains(message, []byte(`"notifications/progress"`)) {
+		return false
+	}
+	var notice struct {
+		Method string `json:"method"`
+		Params struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(message, &notice) != nil || notice.Method != "notifications/progress" {
+		return false
+	}
+	_, over := f.quiet[string(bytes.TrimSpace(notice.Params.Token))]
+	return over
+}
+
 func (f *stdioFilter) dropped(message []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.late(message) {
+		return true
+	}
 	if len(f.drop) == 0 {
 		return false
 	}

@@ -182,6 +182,11 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		ctx, cancel = context.WithDeadlineCause(ctx, c.deadline, errCallLimit)
 		defer cancel()
 	}
+	if c.progress != nil && transportOf(ctx) == overStdio {
+		stdio, token := s.stdio.Load(), c.progress.token
+		stdio.progress(token, false)
+		defer stdio.progress(token, true)
+	}
 	defer c.progress.finish()
 	r, err := t.run(ctx, c, request.Params.RawArguments)
 	if err != nil {
