@@ -75,10 +75,6 @@ func (p Process) endSessions(ctx context.Context, e sandbox.Provider, ids []stri
 	return errors.Join(errs...)
 }
 
-// pruneAge is how old remains beside sessions must be: no create that is under way may
-// lose what it has just made.
-const pruneAge = 2 * time.Minute
-
 func (p Process) sessionsPrune() *cobra.Command {
 	var dryRun, now bool
 	cmd := &cobra.Command{
@@ -139,11 +135,7 @@ func (p Process) prune(ctx context.Context, e sandbox.Provider, s settings.Setti
 			errs = append(errs, e.DropLease(ctx, lease))
 		}
 	}
-	removed, err := e.Prune(ctx, pruneAge, func(instance string) bool {
-		_, gone := dead[instance]
-		_, known := i.Leases[instance]
-		return gone || !known && !i.Holds(instance)
-	})
+	removed, err := e.Prune(ctx, sandbox.HalfMade, func(instance string) bool { return i.Unclaimed(instance, dead) })
 	for _, what := range removed {
 		_, _ = fmt.Fprintln(p.Stdout, what)
 	}

@@ -51,6 +51,14 @@ func (i Inventory) Dead(grace time.Duration) map[string]time.Time {
 	return dead
 }
 
+// Unclaimed says whether what an instance left beside sessions is nobody's: its server is
+// dead, or nothing on the engine tells of one.
+func (i Inventory) Unclaimed(instance string, dead map[string]time.Time) bool {
+	_, gone := dead[instance]
+	_, leased := i.Leases[instance]
+	return gone || !leased && !i.Holds(instance)
+}
+
 // Outlived says whether the session of a dead server has outlived it for longer than its
 // time to live; one that was never started is nobody's. ttl stands in for a label that
 // nobody can read.

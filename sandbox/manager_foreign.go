@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// halfMade is how old what nobody knows of must be before it is taken for the remains
+	// HalfMade is how old what nobody knows of must be before it is taken for the remains
 	// of a create whose answer never came: far longer than a create may take.
-	halfMade  = 2 * time.Minute
+	HalfMade  = 2 * time.Minute
 	tidyLimit = 2 * time.Minute
 )
 
@@ -46,10 +46,8 @@ func (m *Manager) tidy() {
 			m.report("lease of a dead server not removed", m.provider.DropLease(ctx, lease))
 		}
 	}
-	removed, err := m.provider.Prune(ctx, halfMade, func(instance string) bool {
-		_, gone := dead[instance]
-		_, leased := i.Leases[instance]
-		return gone || instance == m.instance || !leased && !i.Holds(instance)
+	removed, err := m.provider.Prune(ctx, HalfMade, func(instance string) bool {
+		return instance == m.instance || i.Unclaimed(instance, dead)
 	})
 	m.report("remains not removed", err)
 	if len(removed) > 0 {
@@ -89,7 +87,7 @@ func (m *Manager) deadIn(i Inventory) map[string]time.Time {
 // abandoned says whether a session that the engine shows has nobody left who would end it.
 func (m *Manager) abandoned(i Inventory, dead map[string]time.Time, s Info) bool {
 	if s.Instance == m.instance {
-		return !m.knows(s.ID) && i.Now.Sub(s.CreatedAt) > halfMade
+		return !m.knows(s.ID) && i.Now.Sub(s.CreatedAt) > HalfMade
 	}
 	return i.Outlived(s, dead, m.policy.DefaultTTL)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -18,24 +17,12 @@ import (
 // as a firewall does that has forgotten it: nobody is told. Other connections go on.
 func forgetFlow(t *testing.T, conn net.Conn) {
 	t.Helper()
-	vars, err := engineVars()
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, port, err := net.SplitHostPort(conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range [][]string{{"INPUT", "--sport", port}, {"OUTPUT", "--dport", port}} {
-		change := func(ctx context.Context, what string) {
-			args := []string{"--net=" + vars["CAISSON_ENGINE_NETNS"], "iptables", "-w", what, rule[0], "-p", "tcp", rule[1], rule[2], "-j", "DROP"}
-			if out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput(); err != nil {
-				t.Errorf("iptables %s: %v\n%s", what, err, out)
-			}
-		}
-		change(t.Context(), "-I")
-		t.Cleanup(func() { change(context.Background(), "-D") })
-	}
+	rule(t, "INPUT", "-p", "tcp", "--sport", port, "-j", "DROP")
+	rule(t, "OUTPUT", "-p", "tcp", "--dport", port, "-j", "DROP")
 }
 
 // TestAttackT66_BugEN03_AForgottenFlowIsKnownSoon takes away the connections of
