@@ -13,15 +13,15 @@ import (
 
 // diagnose asks the provider what it finds on the engine, and adds what the
 // settings say about it.
-func (p Process) diagnose(ctx context.Context, parts engineParts, s settings.Settings) []finding {
+func (p Process) diagnose(ctx context.Context, engine *docker.Provider, s settings.Settings) []finding {
 	clear := showProgress(p.Stderr, "looking at the engine and at "+s.Docker.DefaultImage+" …")
-	checks := parts.provider.Diagnose(ctx, s.Docker.DefaultImage)
+	checks := engine.Diagnose(ctx, s.Docker.DefaultImage)
 	clear()
 	var findings []finding
 	for _, c := range checks {
 		findings = append(findings, finding{level: levelOf(c), name: c.Name, detail: c.Detail, mend: c.Mend})
 	}
-	return append(findings, probeFinding(s.Docker, func() error { return parts.provider.Prove(ctx, s.Docker.DefaultNetwork) }))
+	return append(findings, probeFinding(s.Docker, func() error { return engine.Prove(ctx, s.Docker.DefaultNetwork) }))
 }
 
 func levelOf(c docker.Check) level {

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
+	"caisson/sandbox/docker"
 	"caisson/settings"
 )
 
@@ -18,30 +17,16 @@ func (p Process) doctorCommand() *cobra.Command {
 		Long:  "Check the settings, the engine, its certificates and networks, and the session image, and say how to mend what is wrong.\nExit status 1 when something fails, 2 when a setting is wrong.",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
-			return p.doctor(ctx)
+			return p.operate(cmd.Context(), p.doctor)
 		},
 	}
 }
 
 // doctor looks at everything that a server needs and prints what it found.
-func (p Process) doctor(ctx context.Context) error {
-	s, err := settings.Load(p.Environ)
-	var faults settings.Faults
-	if err != nil && !errors.As(err, &faults) {
-		return err
-	}
-	parts, err := prepare(s, faults, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	findings := append(settingFindings(s), p.diagnose(ctx, parts, s)...)
+func (p Process) doctor(ctx context.Context, engine *docker.Provider, s settings.Settings) error {
+	findings := append(settingFindings(s), p.diagnose(ctx, engine, s)...)
 	colours := settings.IsTerminal(p.Stdout) && !settings.NoColor()
 	if _, err := fmt.Fprint(p.Stdout, report(findings, colours)); err != nil {
-		return err
-	}
-	if err := parts.provider.Close(); err != nil {
 		return err
 	}
 	if failed(findings) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"caisson/sandbox"
+	"caisson/sandbox/docker"
 	"caisson/settings"
 )
 
@@ -29,7 +30,7 @@ func (p Process) sessionsCommand() *cobra.Command {
 }
 
 // operate runs f on the engine that the settings name.
-func (p Process) operate(ctx context.Context, f func(ctx context.Context, e sandbox.Provider, s settings.Settings) error) error {
+func (p Process) operate(ctx context.Context, f func(ctx context.Context, e *docker.Provider, s settings.Settings) error) error {
 	s, err := settings.Load(p.Environ)
 	var faults settings.Faults
 	if err != nil && !errors.As(err, &faults) {
@@ -51,7 +52,7 @@ func (p Process) sessionsList() *cobra.Command {
 		Short: "List the sessions on the engine, of all servers, oldest first",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.operate(cmd.Context(), func(ctx context.Context, e sandbox.Provider, s settings.Settings) error {
+			return p.operate(cmd.Context(), func(ctx context.Context, e *docker.Provider, s settings.Settings) error {
 				i, err := sandbox.TakeInventory(ctx, e)
 				if err != nil {
 					return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"caisson/sandbox"
+	"caisson/sandbox/docker"
 	"caisson/settings"
 )
 
@@ -24,7 +25,7 @@ func (p Process) sessionsDestroy() *cobra.Command {
 			if (instance == "") == (len(ids) == 0) {
 				return usageError{errors.New("name sessions to end, or an instance with --instance; caisson sessions list shows them")}
 			}
-			return p.operate(cmd.Context(), func(ctx context.Context, e sandbox.Provider, _ settings.Settings) error {
+			return p.operate(cmd.Context(), func(ctx context.Context, e *docker.Provider, _ settings.Settings) error {
 				if instance != "" {
 					return p.endInstance(ctx, e, instance)
 				}
@@ -84,7 +85,7 @@ func (p Process) sessionsPrune() *cobra.Command {
 			"A server is gone when its lease ran out more than SANDBOX_DOCKER_INSTANCE_GRACE_SECONDS ago, or when it has none and its newest session is older than that. Servers that run do the same by themselves. Persistent workspaces stay.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.operate(cmd.Context(), func(ctx context.Context, e sandbox.Provider, s settings.Settings) error {
+			return p.operate(cmd.Context(), func(ctx context.Context, e *docker.Provider, s settings.Settings) error {
 				return p.prune(ctx, e, s, dryRun, now)
 			})
 		},
