@@ -11,8 +11,9 @@ import (
 // caller is who makes a call: whose sessions it reaches, and which client of
 // that owner it is.
 type caller struct {
-	owner  sandbox.Owner
-	client string // one connection or client session; empty for a stateless client
+	owner     sandbox.Owner
+	client    string     // one connection or client session, or all stateless clients of one principal; empty for a stateless client without one
+	principal *Principal // nil on stdio, and where the server has no principals
 }
 
 // key is what a caller's calls and read positions are kept under. Clients
@@ -45,7 +46,12 @@ func withTransport(ctx context.Context, t transport) context.Context {
 // 2026-07-28 over HTTP has a client session with an empty id, which names
 // nobody.
 func (s *Server) callerOf(ctx context.Context) caller {
-	c := caller{owner: sandbox.Owner{Name: s.owner}}
+	c := caller{owner: sandbox.Owner{Name: s.owner}, principal: principalOf(ctx)}
+	if c.principal != nil {
+		// A stateless client of a principal shares its default session with the
+		// others of that principal, and with nobody else.
+		c.owner, c.client = c.principal.Owner(), "principal:"+c.principal.Name
+	}
 	if session := server.ClientSessionFromContext(ctx); session != nil && session.SessionID() != "" {
 		c.client = clientKey(transportOf(ctx), session.SessionID())
 	}

@@ -99,7 +99,7 @@ func (s *Server) target(ctx context.Context, c *call, named *string) (target, er
 		return target{}, sandbox.Invalid("session_id", "session_id is required here: this client keeps no session with the server, so it has no default one; session_create makes a session and returns its session_id")
 	}
 	id, created, err := s.defaults.use(ctx, c.client, func() (string, error) {
-		info, err := s.manager.Create(ctx, sandbox.Spec{Owner: c.owner}, c.stage)
+		info, err := s.manager.Create(ctx, sandbox.Spec{Owner: c.owner, Ceilings: c.ceilings()}, c.stage)
 		return info.ID, err
 	})
 	return target{id, created, true}, err

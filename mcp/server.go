@@ -33,6 +33,8 @@ type Options struct {
 	// client shows its user a failed tool, never a failed start.
 	SetupError error
 
+	// Authenticator tells who makes an HTTP request; nil: nobody is asked, and all is Owner's.
+	Authenticator  Authenticator
 	AllowedOrigins []string                    // browsers' origins that may call; any other is refused
 	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
 	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
@@ -91,6 +93,7 @@ func New(o Options) *Server {
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(false, false),
 		server.WithHooks(s.hooks()),
+		server.WithToolFilter(s.permitted),
 	)
 	s.tools = s.allTools()
 	for _, t := range s.tools {

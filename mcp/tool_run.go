@@ -67,7 +67,7 @@ func (s *Server) runOnce(ctx context.Context, c *call, in *runInput) (*reply, er
 		return nil, err
 	}
 	info, err := s.manager.Create(ctx, sandbox.Spec{
-		Owner: c.owner, Image: or(in.image, ""), Network: sandbox.Network(or(in.network, "")), CPU: in.cpu, MemoryMB: in.memoryMB,
+		Owner: c.owner, Ceilings: c.ceilings(), Image: or(in.image, ""), Network: sandbox.Network(or(in.network, "")), CPU: in.cpu, MemoryMB: in.memoryMB,
 	}, c.stage)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (s *Server) sessionCreateTool() tool {
 
 func (s *Server) sessionCreate(ctx context.Context, c *call, in *sessionCreateInput) (*reply, error) {
 	spec := sandbox.Spec{
-		Owner: c.owner, Image: or(in.image, ""), Network: sandbox.Network(or(in.network, "")),
+		Owner: c.owner, Ceilings: c.ceilings(), Image: or(in.image, ""), Network: sandbox.Network(or(in.network, "")),
 		Durability: sandbox.Durability(or(in.durability, "")), WorkspaceKey: or(in.workspaceKey, ""),
 		Isolation: sandbox.Isolation(or(in.isolation, "")), CPU: in.cpu, MemoryMB: in.memoryMB, Pids: in.pids,
 		Env: secrets(in.env), Labels: in.labels, TTL: seconds(or(in.ttl, 0)),

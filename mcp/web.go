@@ -47,7 +47,7 @@ func newWeb(s *Server) *web {
 			mcpgo.HeaderProtocolVersion, "Mcp-Method", "Mcp-Name"),
 	}
 	w.streamable = server.NewStreamableHTTPServer(s.mcp,
-		server.WithSessionIdManager(w.sessions),
+		server.WithSessionIdManagerResolver(w.sessions),
 		server.WithSessionIdleTTL(s.sessionIdle),
 		server.WithHeartbeatInterval(heartbeat),
 		server.WithDisableLocalhostProtection(true), // our own check covers every path
@@ -56,11 +56,12 @@ func newWeb(s *Server) *web {
 	)
 	w.sse = server.NewSSEServer(s.mcp,
 		server.WithKeepAliveInterval(sseHeartbeat),
+		server.WithSessionIDGenerator(w.sessions.beginSSE),
 		server.WithSSEDisableLocalhostProtection(true),
 		server.WithSSECORS(cors...),
 	)
 	w.mux.Handle("/mcp", w.guard(overHTTP, http.HandlerFunc(w.serveMCP)))
-	w.mux.Handle("/sse", w.guard(overSSE, w.sse))
+	w.mux.Handle("/sse", w.guard(overSSE, http.HandlerFunc(w.serveSSE)))
 	w.mux.Handle("/message", w.guard(overSSE, http.HandlerFunc(w.serveMessage)))
 	w.mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { writeStatus(rw, http.StatusOK, "alive") })
 	w.mux.Handle("GET /readyz", &readiness{s: s})
@@ -151,7 +152,7 @@ func (w *web) serveMCP(rw http.ResponseWriter, r *http.Request) {
 	case session == "":
 		writeRPCError(rw, http.StatusBadRequest, e.ID, mcpgo.INVALID_REQUEST, headerSession+" header is missing: call initialize first")
 		return
-	case !w.sessions.known(session):
+	case !w.sessions.known(session, sessionOwner(r.Context())):
 		writeRPCError(rw, http.StatusNotFound, e.ID, mcpgo.INVALID_REQUEST, "no such client session (any more): call initialize again")
 		return
 	}
@@ -174,10 +175,21 @@ func (w *web) endSession(r *http.Request, session string) {
 	}
 }
 
+// serveSSE is a stream of an SSE client; its session lives as long.
+func (w *web) serveSSE(rw http.ResponseWriter, r *http.Request) {
+	slot := new(string)
+	defer func() { w.sessions.forget(*slot) }()
+	w.sse.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), sseSlot{}, slot)))
+}
+
 // serveMessage takes the messages of SSE clients.
 func (w *web) serveMessage(rw http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		if _, ok := w.readBody(rw, r); !ok {
+			return
+		}
+		if !w.sessions.known(r.URL.Query().Get("sessionId"), sessionOwner(r.Context())) {
+			writeRPCError(rw, http.StatusBadRequest, nil, mcpgo.INVALID_PARAMS, "no such client session (any more): open the stream again")
 			return
 		}
 	}

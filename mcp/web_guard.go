@@ -39,6 +39,10 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "pages of that Origin may not call this server")
 			return
 		}
+		r, in := w.admit(rw, r)
+		if !in {
+			return
+		}
 		// Proxies that hold a stream back in their buffer would hold progress
 		// back with it (MT-07).
 		rw.Header().Set("X-Accel-Buffering", "no")

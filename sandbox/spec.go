@@ -86,6 +86,7 @@ type Spec struct {
 	Env          map[string]Secret
 	Labels       map[string]string
 	TTL          time.Duration // idle time after which the session ends (D5)
+	Ceilings     *Ceilings     // narrower bounds of a principal; nil: the server's alone
 }
 
 // Stage is how far a create has come, for progress to the client.

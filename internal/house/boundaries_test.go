@@ -15,8 +15,9 @@ const module = "caisson/"
 func mayImport() map[string][]string {
 	return map[string][]string{
 		".":                   {"cli"},
-		"cli":                 {"mcp", "executor", "sandbox", "sandbox/docker", "settings"},
-		"mcp":                 {"executor", "sandbox", "internal/nearest"},
+		"cli":                 {"mcp", "executor", "principal", "sandbox", "sandbox/docker", "settings"},
+		"mcp":                 {"executor", "principal", "sandbox", "internal/nearest"},
+		"principal":           {"sandbox", "internal/nearest"},
 		"executor":            {"sandbox", "internal/nearest"},
 		"executor/worker":     {},
 		"sandbox":             {},
@@ -46,7 +47,7 @@ func onlyIn() map[string][]string {
 		"github.com/lmittmann/tint":       {"settings"},
 		"github.com/spf13/cobra":          {"cli"},
 		"github.com/prometheus":           {"mcp"},
-		"github.com/coreos/go-oidc":       {"mcp"},
+		"github.com/coreos/go-oidc":       {"principal"},
 		"github.com/santhosh-tekuri":      {"executor"},
 		"github.com/rogpeppe/go-internal": nil, // tests
 		"github.com/google/go-cmp":        nil, // tests

@@ -1,0 +1,63 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+
+	"caisson/principal"
+	"caisson/sandbox"
+)
+
+// Principal is who makes a call on a shared endpoint.
+type Principal = principal.Principal
+
+// Authenticator tells who makes an HTTP request. It is called for each one, from
+// many goroutines, and waits for nothing longer than the request's context.
+type Authenticator interface {
+	// Authenticate returns the principal of a request, or why there is none: a
+	// *principal.Refusal; any other error is answered as a fault of the server.
+	Authenticate(r *http.Request) (Principal, error)
+}
+
+type principalKey struct{}
+
+func withPrincipal(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// principalOf is the principal of a request, or nil: on stdio, and where the
+// server has no principals.
+func principalOf(ctx context.Context) *Principal {
+	p, _ := ctx.Value(principalKey{}).(*Principal)
+	return p
+}
+
+// mayUse says whether a caller may see and call a tool: every tool without a
+// principal. One that it may not use looks as if it were not there.
+func (c caller) mayUse(tool string) bool { return c.principal.May(tool) }
+
+// ceilings are the bounds of the caller's own sessions, nil for none.
+func (c caller) ceilings() *sandbox.Ceilings {
+	if c.principal == nil {
+		return nil
+	}
+	return c.principal.Ceilings
+}
+
+// permitted leaves the tools that the caller may use. mcp-go asks it for the
+// list and for each call.
+func (s *Server) permitted(ctx context.Context, tools []mcpgo.Tool) []mcpgo.Tool {
+	c := s.callerOf(ctx)
+	if c.principal == nil {
+		return tools
+	}
+	left := make([]mcpgo.Tool, 0, len(tools))
+	for _, t := range tools {
+		if c.mayUse(t.Name) {
+			left = append(left, t)
+		}
+	}
+	return left
+}
