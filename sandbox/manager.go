@@ -20,7 +20,7 @@ type Limits struct {
 	MaxTimeout      time.Duration
 }
 
-// Options is what a Manager is made of. Every field is required.
+// Options is what a Manager is made of. Every field is required but Observer.
 type Options struct {
 	Provider Provider
 	Instance string        // whose sessions these are; the Provider's
@@ -30,6 +30,7 @@ type Options struct {
 	Spools   *Spools
 	Limits   Limits
 	Log      *slog.Logger
+	Observer Observer // nil: nobody counts
 }
 
 // Keep says which sessions stay on the engine when the manager is closed, for the next
@@ -63,6 +64,7 @@ type Manager struct {
 	spools   *Spools
 	limits   Limits
 	log      *slog.Logger
+	observer Observer
 
 	work   sync.WaitGroup // the sweep, the lease, and one watcher for each running exec
 	life   context.Context
@@ -110,9 +112,12 @@ type record struct {
 // NewManager makes a manager and starts its sweep. It asks the engine nothing before
 // the first Create or Recover. Close ends it.
 func NewManager(o Options) *Manager {
+	if o.Observer == nil {
+		o.Observer = Unobserved{}
+	}
 	life, end := context.WithCancel(context.Background()) // the manager's own life, until Close
 	m := &Manager{
-		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log,
+		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log, observer: o.Observer,
 		life: life, end: end, sweeps: make(chan struct{}, 1),
 		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
 		tenure: newTenure(), leaseless: map[string]time.Time{},
@@ -123,17 +128,23 @@ func NewManager(o Options) *Manager {
 	return m
 }
 
-// Ready tells whether a call could be served now: the engine answers, and this server
-// neither ends nor has lost its place.
+// Ready tells whether a call could be served now: the engine answers, the sessions of the
+// server before are back, and this server neither ends nor has lost its place.
 func (m *Manager) Ready(ctx context.Context) error {
 	m.mu.Lock()
 	closed, fenced := m.closed, m.tenure.fenced
+	var waiting error
+	if m.tenure.asked && !m.tenure.recovered {
+		waiting = m.unheard("check readiness")
+	}
 	m.mu.Unlock()
 	switch {
 	case fenced:
 		return fencedError("check readiness")
 	case closed:
 		return shuttingDown()
+	case waiting != nil:
+		return waiting
 	}
 	return m.provider.Ping(ctx)
 }

@@ -25,7 +25,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 	if err != nil || live != nil {
 		return m.shared(live), err
 	}
+	began := time.Now()
 	session, err := m.make(ctx, id, spec, progress)
+	m.observer.SessionMade(time.Since(began), err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {

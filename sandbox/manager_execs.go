@@ -101,8 +101,9 @@ func (m *Manager) admitExec(owner Owner, sessionID string) (*entry, error) {
 // watch waits for an exec's end: only then does its session begin to idle (D5).
 func (m *Manager) watch(sessionID string, e *entry, exec *Exec) {
 	<-exec.Done()
-	gone := false
-	if exec.View().LostReason == LostContainerGone {
+	gone, view := false, exec.View()
+	m.observer.ExecEnded(view, exec.Spool().Total(Stdout), exec.Spool().Total(Stderr))
+	if view.LostReason == LostContainerGone {
 		ctx, cancel := context.WithTimeout(m.life, destroyLimit)
 		_, err := m.provider.Open(ctx, sessionID)
 		cancel()

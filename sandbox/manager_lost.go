@@ -38,6 +38,7 @@ func (m *Manager) loseLocked(id string, e *entry, reason string) {
 			m.log.Warn("remains of a lost session not destroyed", "session", ShortID(id), "error", err)
 		}
 	})
+	m.observer.SessionEnded(true)
 	m.log.Warn("session lost", "session", ShortID(id), "reason", reason)
 	m.forget(id, e, reason)
 	for _, r := range m.execs {

@@ -143,6 +143,7 @@ func (m *Manager) remove(id string, e *entry, reason string) error {
 	} else {
 		delete(m.sessions, id)
 	}
+	m.observer.SessionEnded(false)
 	m.log.Info("session ended", "session", ShortID(id), "reason", reason)
 	return nil
 }

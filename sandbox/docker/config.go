@@ -3,6 +3,8 @@ package docker
 import (
 	"log/slog"
 	"time"
+
+	"caisson/sandbox"
 )
 
 // PullPolicy says when an image is pulled.
@@ -47,6 +49,8 @@ type Config struct {
 
 	Version string       // of this server, for labels and the user agent
 	Log     *slog.Logger // nil: no log
+
+	Observer sandbox.Observer // nil: nobody counts
 }
 
 // ProbeConfig configures the egress firewall's readiness probe.

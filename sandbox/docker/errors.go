@@ -40,6 +40,15 @@ func (p *Provider) failed(op string, err error) *sandbox.Error {
 	if errors.As(err, &own) {
 		return own
 	}
+	e := p.understood(op, err)
+	if e.Kind != sandbox.KindCancelled && p.cfg.Observer != nil {
+		p.cfg.Observer.EngineFailed(e.Kind)
+	}
+	return e
+}
+
+// understood is failed for what is an engine's or its link's error.
+func (p *Provider) understood(op string, err error) *sandbox.Error {
 	if kind, text, ok := p.linkFailure(err); ok {
 		if kind == sandbox.KindUnavailable {
 			p.unsettle()

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"sync"
+	"time"
 
 	"caisson/sandbox"
 )
@@ -87,7 +88,9 @@ func (p *Provider) ask(tier sandbox.Network) *proof {
 // runProofs runs a queue's probes, one after another, until nobody waits.
 func (p *Provider) runProofs(tier sandbox.Network, q *proofQueue, current *proof) {
 	for current != nil {
+		began := time.Now()
 		current.err = p.probe(p.life, tier)
+		p.cfg.Observer.Probed(tier, time.Since(began), current.err)
 		close(current.done)
 		p.proofs.mu.Lock()
 		q.running, q.next = q.next, nil

@@ -65,6 +65,9 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Observer == nil {
+		cfg.Observer = sandbox.Unobserved{}
+	}
 	p := &Provider{cfg: cfg, log: cfg.Log}
 	if err := p.checkConfig(); err != nil {
 		return nil, err
