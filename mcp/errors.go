@@ -62,6 +62,8 @@ var codes = [...]struct {
 	sandbox.KindUnknownOutcome:    {"unknown_outcome", false, "the engine did not answer in time: whether it was done is not known"},
 	sandbox.KindNotSupported:      {"not_supported", false, "this server cannot do that"},
 	sandbox.KindCancelled:         {"cancelled", false, "the call was cancelled"},
+	sandbox.KindToolUnavailable:   {"tool_unavailable", false, "the execution policy does not let this tool run"},
+	sandbox.KindToolFailed:        {"tool_failed", false, "the tool failed"},
 }
 
 // The codes that no Kind stands for.

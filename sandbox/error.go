@@ -45,6 +45,8 @@ const (
 	KindUnknownOutcome                // the engine was asked and the answer never came
 	KindNotSupported                  // this provider cannot do that at all
 	KindCancelled                     // the caller went away
+	KindToolUnavailable               // the execution policy refuses a tool, or cannot run it
+	KindToolFailed                    // a tool ran and failed
 	kindEnd
 )
 
@@ -54,6 +56,7 @@ var kindNames = [kindEnd]string{
 	"permission denied", "path escapes workspace", "too large", "no space", "image not found", "image pulling",
 	"image pull failed", "image unusable", "workspace in use", "workspace not found", "egress firewall not in force",
 	"engine unavailable", "fenced", "unknown outcome", "not supported", "cancelled",
+	"tool unavailable", "tool failed",
 }
 
 func (k Kind) String() string {

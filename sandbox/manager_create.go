@@ -173,7 +173,7 @@ func (m *Manager) shared(live *entry) Info {
 
 // sameSpec compares what makes a session what it is: not its ttl and labels.
 func sameSpec(a, b Spec) bool {
-	return a.Image == b.Image && a.Network == b.Network && a.Isolation == b.Isolation &&
+	return a.Operator == nil && b.Operator == nil && a.Image == b.Image && a.Network == b.Network && a.Isolation == b.Isolation &&
 		same(a.CPU, b.CPU) && same(a.MemoryMB, b.MemoryMB) && same(a.Pids, b.Pids) && maps.Equal(a.Env, b.Env)
 }
 

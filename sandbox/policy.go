@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"sort"
 	"strings"
@@ -67,9 +66,13 @@ type Policy struct {
 // or KindRejected that names the field. It is the only place where a spec is
 // checked and filled, and it never makes a spec smaller to fit (SES-16): what is
 // over a ceiling is refused, before any engine is asked.
+//
+// With Spec.Ceilings the tighter of both bounds counts. With Spec.Operator the image and the
+// idle time are the operator's choice, and the ceilings of network, cpu and memory hold.
 func (p Policy) Apply(s Spec) (Spec, error) {
+	p = p.within(s.Ceilings)
 	for _, step := range []func(*Spec) error{
-		p.applyImage, p.applyNetwork, p.applyDurability, p.applyIsolation, p.applyCaps, p.applyTTL, checkEnv, checkLabels,
+		p.applyImage, p.applyNetwork, p.applyDurability, p.applyIsolation, checkOperator, p.applyCaps, p.applyTTL, checkEnv, checkLabels,
 	} {
 		if err := step(&s); err != nil {
 			return Spec{}, err
@@ -92,15 +95,13 @@ func (p Policy) applyImage(s *Spec) error {
 		// Not repeated: it may be a password that stands before a host.
 		return Invalid("image", "an image is a reference like registry.example/name:tag or name@sha256:…, without a scheme, a user or a password: the engine's own log-in is used")
 	}
-	if len(p.AllowedImages) == 0 {
+	switch {
+	case s.Operator != nil: // chosen where the manifest was read
 		return nil
+	case len(p.AllowedImages) > 0 && !matches(p.AllowedImages, s.Image):
+		return Rejected("image", "this image is not among those that this server allows")
 	}
-	for _, pattern := range p.AllowedImages {
-		if ok, err := path.Match(pattern, s.Image); err == nil && ok {
-			return nil
-		}
-	}
-	return Rejected("image", "this image is not among those that this server allows")
+	return s.Ceilings.checkImages(s.Image)
 }
 
 func (p Policy) applyNetwork(s *Spec) error {
@@ -145,7 +146,7 @@ func (p Policy) applyDurability(s *Spec) error {
 	if !p.AllowPersistent {
 		return Rejected("durability", "this server does not allow persistent workspaces")
 	}
-	return nil
+	return s.Ceilings.checkWorkspace(s.WorkspaceKey)
 }
 
 func (p Policy) applyIsolation(s *Spec) error {
@@ -182,7 +183,7 @@ func (p Policy) applyCaps(s *Spec) error {
 	if s.CPU == nil && p.DefaultCPU > 0 {
 		s.CPU = &p.DefaultCPU
 	}
-	if s.MemoryMB == nil && p.DefaultMemoryMB > 0 {
+	if s.Memory() == nil && p.DefaultMemoryMB > 0 {
 		s.MemoryMB = &p.DefaultMemoryMB
 	}
 	if s.Pids == nil && p.DefaultPids > 0 {
@@ -191,7 +192,7 @@ func (p Policy) applyCaps(s *Spec) error {
 	if p.MaxCPU > 0 && (s.CPU == nil || *s.CPU > p.MaxCPU) {
 		return Rejected("cpu", "the most that this server gives a session is %g cores", p.MaxCPU)
 	}
-	if p.MaxMemoryMB > 0 && (s.MemoryMB == nil || *s.MemoryMB > p.MaxMemoryMB) {
+	if memory := s.Memory(); p.MaxMemoryMB > 0 && (memory == nil || *memory > p.MaxMemoryMB<<20) {
 		return Rejected("memory_mb", "the most that this server gives a session is %d MiB", p.MaxMemoryMB)
 	}
 	return nil
@@ -204,7 +205,7 @@ func (p Policy) applyTTL(s *Spec) error {
 	if s.TTL == 0 {
 		s.TTL = p.DefaultTTL
 	}
-	if p.MaxTTL > 0 && s.TTL > p.MaxTTL {
+	if p.MaxTTL > 0 && s.TTL > p.MaxTTL && s.Operator == nil {
 		return Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(p.MaxTTL.Seconds()))
 	}
 	return nil

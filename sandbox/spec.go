@@ -58,6 +58,7 @@ const (
 type Owner struct {
 	Name      string
 	Principal bool // one of several on a shared endpoint; their workspaces carry the hash in the volume's name (D7)
+	Tools     bool // the containers of the manifest's tools that run for that owner: no session of its own ever shows among them
 }
 
 // Hash is a short, stable name of the owner for labels and volume names, which
@@ -66,6 +67,9 @@ func (o Owner) Hash() string {
 	name := o.Name
 	if o.Principal {
 		name = "principal\x00" + name // never the single user's, whatever its name
+	}
+	if o.Tools {
+		name = "tools\x00" + name
 	}
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:8])
@@ -86,6 +90,7 @@ type Spec struct {
 	Env          map[string]Secret
 	Labels       map[string]string
 	TTL          time.Duration // idle time after which the session ends (D5)
+	Operator     *OperatorSpec // what only the operator's manifest may ask for; nil: a client's session
 	Ceilings     *Ceilings     // narrower bounds of a principal; nil: the server's alone
 }
 
