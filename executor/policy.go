@@ -15,9 +15,6 @@ const (
 	DockerSandbox = "docker-sandbox"
 )
 
-// DefaultTimeout is how long a call may run where nothing says otherwise.
-const DefaultTimeout = 300 * time.Second
-
 // Instance is one executor as it is declared. It is built once and shared: rules
 // that refer to one named executor hold the same *Instance, and two rules with
 // equal specs hold two.

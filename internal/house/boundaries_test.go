@@ -14,22 +14,24 @@ const module = "caisson/"
 // below it.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		".":                   {"cli"},
-		"cli":                 {"mcp", "executor", "principal", "sandbox", "sandbox/docker", "settings"},
-		"mcp":                 {"executor", "principal", "sandbox", "internal/nearest"},
-		"principal":           {"sandbox", "internal/nearest"},
-		"executor":            {"sandbox", "internal/nearest"},
-		"executor/worker":     {},
-		"sandbox":             {},
-		"sandbox/sandboxtest": {"sandbox"},
-		"sandbox/docker":      {"sandbox", "wrapper"},
-		"wrapper":             {},
-		"settings":            {"sandbox", "internal/nearest"},
-		"internal/nearest":    {},
-		"internal/house":      {},
-		"e2e":                 {}, // meets the built binary from outside
-		"e2e/demo":            {"e2e"},
-		"e2e/bench":           {"e2e", "wrapper"}, // measures the wrapper alone
+		".":                              {"cli"},
+		"cli":                            {"mcp", "executor", "executor/worker", "principal", "sandbox", "sandbox/docker", "settings"},
+		"mcp":                            {"executor", "principal", "sandbox", "internal/nearest"},
+		"principal":                      {"sandbox", "internal/nearest"},
+		"executor":                       {"executor/wire", "sandbox", "internal/nearest"},
+		"executor/wire":                  {"sandbox"}, // and so the worker starts quickly
+		"executor/worker":                {"executor/wire"},
+		"executor/worker/caisson-worker": {"executor/worker"},
+		"sandbox":                        {},
+		"sandbox/sandboxtest":            {"sandbox"},
+		"sandbox/docker":                 {"sandbox", "wrapper"},
+		"wrapper":                        {},
+		"settings":                       {"sandbox", "internal/nearest"},
+		"internal/nearest":               {},
+		"internal/house":                 {},
+		"e2e":                            {}, // meets the built binary from outside
+		"e2e/demo":                       {"e2e"},
+		"e2e/bench":                      {"e2e", "wrapper"}, // measures the wrapper alone
 	}
 }
 

@@ -1,4 +1,4 @@
-package executor
+package wire
 
 import (
 	"crypto/rand"
@@ -23,13 +23,23 @@ const (
 	REPLPath    = "caisson.worker:PythonREPL"
 	ToolkitPath = "caisson.worker:Toolkit"
 	AgentPath   = "caisson.worker:Agent"
+	// ToolkitListPath asks which tools a toolkit's server has.
+	ToolkitListPath = "caisson.worker:ToolkitList"
 )
 
-// toolPaths are all of them.
-func toolPaths() []string { return []string{CommandPath, REPLPath, ToolkitPath, AgentPath} }
+// DefaultTimeout is how long a call may run where nothing says otherwise.
+const DefaultTimeout = 300 * time.Second
 
-// mostEnvelope bounds an envelope in bytes, the arguments of the call included.
-const mostEnvelope = 64 << 20
+// mostSeconds bounds the timeout of a call.
+const mostSeconds = 31536000
+
+// toolPaths are all of them.
+func toolPaths() []string {
+	return []string{CommandPath, REPLPath, ToolkitPath, ToolkitListPath, AgentPath}
+}
+
+// MostEnvelope bounds an envelope in bytes, the arguments of the call included.
+const MostEnvelope = 64 << 20
 
 var nonceForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
@@ -149,8 +159,8 @@ func (e Envelope) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, invalidEnvelope("a part of it is no JSON value")
 	}
-	if len(text) > mostEnvelope {
-		return nil, sandbox.Errorf("write envelope", sandbox.KindTooLarge, "the call has %d bytes, at most %d can be sent", len(text), mostEnvelope)
+	if len(text) > MostEnvelope {
+		return nil, sandbox.Errorf("write envelope", sandbox.KindTooLarge, "the call has %d bytes, at most %d can be sent", len(text), MostEnvelope)
 	}
 	return text, nil
 }
@@ -166,7 +176,7 @@ func orNull(text string) *string {
 func (e Envelope) check() error {
 	switch {
 	case !slices.Contains(toolPaths(), e.ToolPath):
-		return invalidEnvelope("the worker knows no tool %s; known are %s", shown(e.ToolPath), list(toolPaths()))
+		return invalidEnvelope("the worker knows no tool %s; known are %s", shown(e.ToolPath), strings.Join(toolPaths(), ", "))
 	case (e.ToolPath == ToolkitPath) != (e.Method != ""):
 		return invalidEnvelope("a toolkit's call has a method, and no other has one")
 	case e.Timeout <= 0:
