@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"caisson/internal/strictyaml"
 	"caisson/sandbox"
 )
 
@@ -209,11 +210,11 @@ func (m *Manifest) leavesToDefault(p *Policy) bool {
 // Refusals says of every executor that this server does not build why not, in the
 // form of faults. They are none to a server: it starts, and the tools are unavailable.
 func (m *Manifest) Refusals() Faults {
-	f := faults{file: m.File}
+	f := strictyaml.Collector{File: m.File}
 	for _, u := range m.Uses() {
 		if reason := u.Instance.Refusal; reason != "" {
-			f.add(u.Position, "%s is refused, and its tools would be unavailable: %s", u.What, reason)
+			f.Add(u.Position, "%s is refused, and its tools would be unavailable: %s", u.What, reason)
 		}
 	}
-	return f.sorted()
+	return f.Sorted()
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"caisson/internal/strictyaml"
 )
 
 const (
@@ -29,14 +31,14 @@ func modules() []string { return []string{"docker", "tai42_sandbox_docker"} }
 // error is Faults with everything that is wrong; rules that this server does not
 // build are no faults, and refuse their tools.
 func Parse(name string, text []byte, s Server) (*Manifest, error) {
-	r := &manifestReader{reader: reader{faults: &faults{file: name}, server: s}, taken: map[string]Position{}}
+	r := &manifestReader{reader: reader{Reader: strictyaml.Reader{Collector: &strictyaml.Collector{File: name, What: "a manifest"}}, server: s}, taken: map[string]Position{}}
 	m := &Manifest{File: name}
-	if root, ok := readYAML(r.faults, text); ok {
+	if root, ok := strictyaml.Read(r.Collector, text); ok {
 		r.read(root, m)
 	}
-	if len(r.all) > 0 {
-		r.all = append(r.all, m.Refusals()...) // said along with the rest, so that one look mends all
-		return nil, r.sorted()
+	if len(r.All) > 0 {
+		r.All = append(r.All, m.Refusals()...) // said along with the rest, so that one look mends all
+		return nil, r.Sorted()
 	}
 	return m, nil
 }
@@ -48,50 +50,50 @@ type manifestReader struct {
 }
 
 func (r *manifestReader) read(root node, m *Manifest) {
-	if !r.mapping(root, "a manifest", manifestKeys()...) {
+	if !r.Mapping(root, "a manifest", manifestKeys()...) {
 		return
 	}
-	if n, ok := root.get("sandbox_module"); ok {
-		r.oneOf(n, "sandbox_module", modules()...)
+	if n, ok := root.Get("sandbox_module"); ok {
+		r.OneOf(n, "sandbox_module", modules()...)
 	}
 	// Before all that may name one.
-	if n, ok := root.get("executors"); ok {
+	if n, ok := root.Get("executors"); ok {
 		r.executors = r.namedExecutors(n)
 		m.Executors = r.executors
 	}
-	if n, ok := root.get("tools"); ok {
-		for _, item := range r.list(n, "tools") {
+	if n, ok := root.Get("tools"); ok {
+		for _, item := range r.List(n, "tools") {
 			r.tool(item, m)
 		}
 	}
-	if n, ok := root.get("toolkits"); ok {
-		for _, item := range r.list(n, "toolkits") {
+	if n, ok := root.Get("toolkits"); ok {
+		for _, item := range r.List(n, "toolkits") {
 			r.toolkit(item, m)
 		}
 	}
-	if n, ok := root.get("agents"); ok {
-		for _, item := range r.list(n, "agents") {
+	if n, ok := root.Get("agents"); ok {
+		for _, item := range r.List(n, "agents") {
 			r.agent(item, m)
 		}
 	}
-	n, _ := root.get("execution_policy")
+	n, _ := root.Get("execution_policy")
 	m.policies = append(m.policies, r.policy(n, "", m))
-	if n, ok := root.get("execution_policies"); ok {
+	if n, ok := root.Get("execution_policies"); ok {
 		r.namedPolicies(n, m)
 	}
 }
 
 func (r *manifestReader) namedPolicies(n node, m *Manifest) {
-	if n.kind != kindMap {
-		r.add(n.at, "execution_policies is a mapping of names to policies, not %s", n.kind)
+	if n.Kind != strictyaml.KindMap {
+		r.Add(n.At, "execution_policies is a mapping of names to policies, not %s", n.Kind)
 		return
 	}
-	for _, p := range n.pairs {
-		if !policyNameForm.MatchString(p.key) {
-			r.add(p.at, "a policy's name is letters, digits, _, . and -, at most 64, not %s", shown(p.key))
+	for _, p := range n.Pairs {
+		if !policyNameForm.MatchString(p.Key) {
+			r.Add(p.At, "a policy's name is letters, digits, _, . and -, at most 64, not %s", shown(p.Key))
 			continue
 		}
-		m.policies = append(m.policies, r.policy(p.value, p.key, m))
+		m.policies = append(m.policies, r.policy(p.Value, p.Key, m))
 	}
 }
 
@@ -120,33 +122,33 @@ func callKeys() []string {
 
 func (r *manifestReader) call(n node) Call {
 	var c Call
-	if value, ok := n.get("executor"); ok {
+	if value, ok := n.Get("executor"); ok {
 		c.Executor = r.spec(value, "executor")
 	}
-	if value, ok := n.get("remote_timeout_seconds"); ok {
+	if value, ok := n.Get("remote_timeout_seconds"); ok {
 		c.Timeout, _ = r.callTime(value)
 	}
-	if value, ok := n.get("webhook_callback_url"); ok {
+	if value, ok := n.Get("webhook_callback_url"); ok {
 		c.Webhook = r.webhook(value)
 	}
 	return c
 }
 
 func (r *manifestReader) tool(n node, m *Manifest) {
-	if !r.mapping(n, "a tool", toolKeys()...) {
+	if !r.Mapping(n, "a tool", toolKeys()...) {
 		return
 	}
-	t := Tool{Name: r.name(n, "a tool"), Description: r.description(n, "a tool"), Call: r.call(n), Position: n.at}
-	command, isCommand := n.get("command")
-	repl, isREPL := n.get("repl")
-	schema, hasSchema := n.get("input_schema")
+	t := Tool{Name: r.name(n, "a tool"), Description: r.description(n, "a tool"), Call: r.call(n), Position: n.At}
+	command, isCommand := n.Get("command")
+	repl, isREPL := n.Get("repl")
+	schema, hasSchema := n.Get("input_schema")
 	switch {
 	case isCommand == isREPL:
-		r.add(n.at, "a tool has either a command or a repl")
+		r.Add(n.At, "a tool has either a command or a repl")
 	case isREPL:
-		t.REPL, _ = r.oneOf(repl, "repl", "python")
+		t.REPL, _ = r.OneOf(repl, "repl", "python")
 		if hasSchema {
-			r.add(schema.at, "a repl has an input schema of its own")
+			r.Add(schema.At, "a repl has an input schema of its own")
 		}
 	default:
 		t.Command = r.command(command)
@@ -160,14 +162,14 @@ func (r *manifestReader) tool(n node, m *Manifest) {
 }
 
 func (r *manifestReader) agent(n node, m *Manifest) {
-	if !r.mapping(n, "an agent", agentKeys()...) {
+	if !r.Mapping(n, "an agent", agentKeys()...) {
 		return
 	}
-	a := Agent{Name: r.name(n, "an agent"), Description: r.description(n, "an agent"), Call: r.call(n), Position: n.at}
-	if value, ok := r.required(n, "an agent", "agent_ref"); ok {
-		a.Ref, ok = r.text(value, "agent_ref")
+	a := Agent{Name: r.name(n, "an agent"), Description: r.description(n, "an agent"), Call: r.call(n), Position: n.At}
+	if value, ok := r.Required(n, "an agent", "agent_ref"); ok {
+		a.Ref, ok = r.Text(value, "agent_ref")
 		if ok && !refForm.MatchString(a.Ref) {
-			r.add(value.at, "agent_ref is letters, digits, _, . and -, at most 64, not %s", shown(a.Ref))
+			r.Add(value.At, "agent_ref is letters, digits, _, . and -, at most 64, not %s", shown(a.Ref))
 		}
 	}
 	m.Agents = append(m.Agents, a)
@@ -175,61 +177,61 @@ func (r *manifestReader) agent(n node, m *Manifest) {
 
 // name reads the name of a tool or agent, and takes it.
 func (r *manifestReader) name(n node, what string) string {
-	value, ok := r.required(n, what, "name")
+	value, ok := r.Required(n, what, "name")
 	if !ok {
 		return ""
 	}
-	name, ok := r.text(value, "a name")
+	name, ok := r.Text(value, "a name")
 	if !ok {
 		return ""
 	}
 	first, twice := r.taken[name]
 	switch {
 	case !nameForm.MatchString(name) || len(name) > longestName:
-		r.add(value.at, "a name is 1 to %d of the characters a-z 0-9 _, not %s", longestName, shown(name))
+		r.Add(value.At, "a name is 1 to %d of the characters a-z 0-9 _, not %s", longestName, shown(name))
 	case slices.Contains(r.server.Builtin, name):
-		r.add(value.at, "%s is a tool of the server's own; take another name", name)
+		r.Add(value.At, "%s is a tool of the server's own; take another name", name)
 	case twice:
-		r.add(value.at, "the name %s is taken in line %d", name, first.Line)
+		r.Add(value.At, "the name %s is taken in line %d", name, first.Line)
 	default:
-		r.taken[name] = value.at
+		r.taken[name] = value.At
 	}
 	return name
 }
 
 // description reads what a model is told of a tool. It may have several lines.
 func (r *manifestReader) description(n node, what string) string {
-	value, ok := r.required(n, what, "description")
+	value, ok := r.Required(n, what, "description")
 	switch {
 	case !ok:
 		return ""
-	case value.kind != kindString || strings.TrimSpace(value.text) == "":
-		r.add(value.at, "a description is a text")
-	case len(value.text) > longestDescription:
-		r.add(value.at, "a description has at most %d bytes, this one has %d", longestDescription, len(value.text))
-	case !printable(strings.NewReplacer("\n", "", "\t", "").Replace(value.text)):
-		r.add(value.at, "a description has no control characters")
+	case value.Kind != strictyaml.KindString || strings.TrimSpace(value.Text) == "":
+		r.Add(value.At, "a description is a text")
+	case len(value.Text) > longestDescription:
+		r.Add(value.At, "a description has at most %d bytes, this one has %d", longestDescription, len(value.Text))
+	case !printable(strings.NewReplacer("\n", "", "\t", "").Replace(value.Text)):
+		r.Add(value.At, "a description has no control characters")
 	}
-	return strings.TrimSpace(value.text)
+	return strings.TrimSpace(value.Text)
 }
 
 // command reads an argv. Arguments may be empty and of several lines, the program
 // may not.
 func (r *manifestReader) command(n node) []string {
 	var argv []string
-	items := r.list(n, "command")
+	items := r.List(n, "command")
 	for i, item := range items {
-		if item.kind != kindString || strings.ContainsRune(item.text, 0) {
-			r.add(item.at, "an argument is a string; put it into quotes")
+		if item.Kind != strictyaml.KindString || strings.ContainsRune(item.Text, 0) {
+			r.Add(item.At, "an argument is a string; put it into quotes")
 			continue
 		}
-		if i == 0 && item.text == "" {
-			r.add(item.at, "a command begins with a program")
+		if i == 0 && item.Text == "" {
+			r.Add(item.At, "a command begins with a program")
 		}
-		argv = append(argv, item.text)
+		argv = append(argv, item.Text)
 	}
-	if n.kind == kindList && len(items) == 0 {
-		r.add(n.at, "a command begins with a program")
+	if n.Kind == strictyaml.KindList && len(items) == 0 {
+		r.Add(n.At, "a command begins with a program")
 	}
 	return argv
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"caisson/internal/strictyaml"
 )
 
 // noLoader refuses every reference out of a schema: reading one would open files
@@ -20,12 +22,12 @@ func (noLoader) Load(url string) (any, error) {
 
 // schema reads the JSON schema of a tool's arguments.
 func (r *manifestReader) schema(n node) json.RawMessage {
-	if n.kind != kindMap {
-		r.add(n.at, "input_schema is a mapping, not %s", n.kind)
+	if n.Kind != strictyaml.KindMap {
+		r.Add(n.At, "input_schema is a mapping, not %s", n.Kind)
 		return nil
 	}
-	if kind, ok := n.get("type"); !ok || kind.text != "object" {
-		r.add(n.at, "input_schema has type: object, since arguments are an object")
+	if kind, ok := n.Get("type"); !ok || kind.Text != "object" {
+		r.Add(n.At, "input_schema has type: object, since arguments are an object")
 		return nil
 	}
 	var text bytes.Buffer
@@ -33,7 +35,7 @@ func (r *manifestReader) schema(n node) json.RawMessage {
 		return nil
 	}
 	if err := compiles(text.Bytes()); err != nil {
-		r.add(n.at, "input_schema is no JSON schema: %s", err)
+		r.Add(n.At, "input_schema is no JSON schema: %s", err)
 		return nil
 	}
 	return text.Bytes()
@@ -60,22 +62,22 @@ func compiles(text []byte) error {
 
 // json writes a node, keys in the order of the file.
 func (r *reader) json(b *bytes.Buffer, n node) bool {
-	switch n.kind {
-	case kindNull:
+	switch n.Kind {
+	case strictyaml.KindNull:
 		b.WriteString("null")
-	case kindInt, kindBool:
-		b.WriteString(n.text)
-	case kindFloat:
-		if !json.Valid([]byte(n.text)) {
-			r.add(n.at, "%s is no number of JSON", shown(n.text))
+	case strictyaml.KindInt, strictyaml.KindBool:
+		b.WriteString(n.Text)
+	case strictyaml.KindFloat:
+		if !json.Valid([]byte(n.Text)) {
+			r.Add(n.At, "%s is no number of JSON", shown(n.Text))
 			return false
 		}
-		b.WriteString(n.text)
-	case kindString:
-		writeJSONString(b, n.text)
-	case kindList:
+		b.WriteString(n.Text)
+	case strictyaml.KindString:
+		writeJSONString(b, n.Text)
+	case strictyaml.KindList:
 		b.WriteByte('[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -84,15 +86,15 @@ func (r *reader) json(b *bytes.Buffer, n node) bool {
 			}
 		}
 		b.WriteByte(']')
-	case kindMap:
+	case strictyaml.KindMap:
 		b.WriteByte('{')
-		for i, p := range n.pairs {
+		for i, p := range n.Pairs {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			writeJSONString(b, p.key)
+			writeJSONString(b, p.Key)
 			b.WriteByte(':')
-			if !r.json(b, p.value) {
+			if !r.json(b, p.Value) {
 				return false
 			}
 		}

@@ -1,47 +1,51 @@
 package executor
 
-import "strings"
+import (
+	"strings"
+
+	"caisson/internal/strictyaml"
+)
 
 func (r *manifestReader) toolkit(n node, m *Manifest) {
-	if !r.mapping(n, "a toolkit", toolkitKeys()...) {
+	if !r.Mapping(n, "a toolkit", toolkitKeys()...) {
 		return
 	}
-	t := Toolkit{Call: r.call(n), Position: n.at}
-	if value, ok := r.required(n, "a toolkit", "name"); ok {
+	t := Toolkit{Call: r.call(n), Position: n.At}
+	if value, ok := r.Required(n, "a toolkit", "name"); ok {
 		t.Name = r.toolkitName(value, m)
 	}
-	if value, ok := r.required(n, "a toolkit", "tool_prefix"); ok {
+	if value, ok := r.Required(n, "a toolkit", "tool_prefix"); ok {
 		t.Prefix = r.prefix(value, m, t.Name)
 	}
-	if value, ok := r.required(n, "a toolkit", "command"); ok {
+	if value, ok := r.Required(n, "a toolkit", "command"); ok {
 		t.Command = r.command(value)
 	}
-	if value, ok := n.get("include"); ok {
-		t.Include = r.texts(value, "include")
-		if value.kind == kindList && len(value.items) == 0 {
-			r.add(value.at, "an include that lists nothing leaves no tool; leave it out to have all")
+	if value, ok := n.Get("include"); ok {
+		t.Include = r.Texts(value, "include")
+		if value.Kind == strictyaml.KindList && len(value.Items) == 0 {
+			r.Add(value.At, "an include that lists nothing leaves no tool; leave it out to have all")
 		}
 	}
-	if value, ok := n.get("pins"); ok {
+	if value, ok := n.Get("pins"); ok {
 		t.Pins = map[string]string{}
 		r.strings(value, "pins", func(p pair, text string) {
 			if !pinForm.MatchString(text) {
-				r.add(p.value.at, "a pin is sha256: and 64 hex digits in lower case")
+				r.Add(p.Value.At, "a pin is sha256: and 64 hex digits in lower case")
 				return
 			}
-			t.Pins[p.key] = strings.TrimPrefix(text, "sha256:")
+			t.Pins[p.Key] = strings.TrimPrefix(text, "sha256:")
 		})
 	}
 	m.Toolkits = append(m.Toolkits, t)
 }
 
 func (r *manifestReader) toolkitName(n node, m *Manifest) string {
-	name, ok := r.text(n, "a toolkit's name")
+	name, ok := r.Text(n, "a toolkit's name")
 	if !ok {
 		return ""
 	}
 	if !toolkitForm.MatchString(name) {
-		r.add(n.at, "a toolkit's name is letters, digits, _ and -, at most 64, and begins with a letter, not %s", shown(name))
+		r.Add(n.At, "a toolkit's name is letters, digits, _ and -, at most 64, and begins with a letter, not %s", shown(name))
 		return ""
 	}
 	r.toolkitTaken(n, m, name)
@@ -49,17 +53,17 @@ func (r *manifestReader) toolkitName(n node, m *Manifest) string {
 }
 
 func (r *manifestReader) prefix(n node, m *Manifest, name string) string {
-	prefix, ok := r.text(n, "tool_prefix")
+	prefix, ok := r.Text(n, "tool_prefix")
 	if !ok {
 		return ""
 	}
 	if !nameForm.MatchString(prefix) || len(prefix) > longestPrefix {
-		r.add(n.at, "tool_prefix is 1 to %d of the characters a-z 0-9 _, not %s", longestPrefix, shown(prefix))
+		r.Add(n.At, "tool_prefix is 1 to %d of the characters a-z 0-9 _, not %s", longestPrefix, shown(prefix))
 		return ""
 	}
 	for _, builtin := range r.server.Builtin {
 		if strings.HasPrefix(builtin, prefix+"_") {
-			r.add(n.at, "tool_prefix %s would let the toolkit's tools pass for the server's own, such as %s", prefix, builtin)
+			r.Add(n.At, "tool_prefix %s would let the toolkit's tools pass for the server's own, such as %s", prefix, builtin)
 			return ""
 		}
 	}
@@ -74,7 +78,7 @@ func (r *manifestReader) prefix(n node, m *Manifest, name string) string {
 func (r *manifestReader) toolkitTaken(n node, m *Manifest, word string) {
 	for _, other := range m.Toolkits {
 		if word == other.Name || word == other.Prefix {
-			r.add(n.at, "%s is the name or prefix of the toolkit in line %d already", shown(word), other.Line)
+			r.Add(n.At, "%s is the name or prefix of the toolkit in line %d already", shown(word), other.Line)
 			return
 		}
 	}

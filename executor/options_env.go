@@ -19,18 +19,18 @@ func readEnv(r *reader, o *Options, n node) {
 	r.strings(n, "env", func(p pair, text string) {
 		value, fault := r.expand(text, o)
 		if fault == "" {
-			if err := sandbox.CheckEnv("env", map[string]sandbox.Secret{p.key: sandbox.NewSecret(value)}); err != nil {
+			if err := sandbox.CheckEnv("env", map[string]sandbox.Secret{p.Key: sandbox.NewSecret(value)}); err != nil {
 				fault = textOf(err)
 			}
 		}
 		if fault != "" {
-			r.add(p.at, "env: %s", fault)
+			r.Add(p.At, "env: %s", fault)
 			return
 		}
-		o.Env[p.key] = sandbox.NewSecret(value)
+		o.Env[p.Key] = sandbox.NewSecret(value)
 	})
 	if err := sandbox.CheckEnv("env", o.Env); err != nil {
-		r.add(n.at, "env: %s", textOf(err))
+		r.Add(n.At, "env: %s", textOf(err))
 	}
 }
 

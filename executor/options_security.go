@@ -18,10 +18,10 @@ func capabilities() []string {
 func readCapDrop(r *reader, o *Options, n node) {
 	known := append([]string{everyCapability}, capabilities()...)
 	var drop []string
-	for i, text := range r.texts(n, "cap_drop") {
+	for i, text := range r.Texts(n, "cap_drop") {
 		name := strings.TrimPrefix(strings.ToUpper(text), "CAP_")
 		if !slices.Contains(known, name) {
-			r.add(n.items[i].at, "there is no capability %s; %s", shown(text), meantOf(name, known))
+			r.Add(n.Items[i].At, "there is no capability %s; %s", shown(text), meantOf(name, known))
 			continue
 		}
 		drop = append(drop, name)
@@ -44,7 +44,7 @@ func meantOf(name string, known []string) string {
 // the rest as it is: each entry is a loosening, or may be one.
 func readSecurityOpt(r *reader, o *Options, n node) {
 	var all []string
-	for i, text := range r.texts(n, "security_opt") {
+	for i, text := range r.Texts(n, "security_opt") {
 		name, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "=")
 		switch name {
 		case noNewPrivileges:
@@ -54,16 +54,16 @@ func readSecurityOpt(r *reader, o *Options, n node) {
 			case "false":
 				text = noNewPrivileges + "=false"
 			default:
-				r.add(n.items[i].at, "no-new-privileges takes nothing, true or false, not %s", shown(value))
+				r.Add(n.Items[i].At, "no-new-privileges takes nothing, true or false, not %s", shown(value))
 				continue
 			}
 		case "seccomp", "apparmor", "label", "systempaths":
 			if value == "" {
-				r.add(n.items[i].at, "security_opt %s needs a value", name)
+				r.Add(n.Items[i].At, "security_opt %s needs a value", name)
 				continue
 			}
 		default:
-			r.add(n.items[i].at, "there is no security option %s; %s", shown(name), meant(name, []string{noNewPrivileges, "seccomp", "apparmor", "label", "systempaths"}))
+			r.Add(n.Items[i].At, "there is no security option %s; %s", shown(name), meant(name, []string{noNewPrivileges, "seccomp", "apparmor", "label", "systempaths"}))
 			continue
 		}
 		if !slices.Contains(all, text) {

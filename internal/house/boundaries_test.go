@@ -17,8 +17,8 @@ func mayImport() map[string][]string {
 		".":                              {"cli"},
 		"cli":                            {"mcp", "executor", "executor/worker", "principal", "sandbox", "sandbox/docker", "settings"},
 		"mcp":                            {"executor", "principal", "sandbox", "internal/nearest"},
-		"principal":                      {"sandbox", "internal/nearest"},
-		"executor":                       {"executor/wire", "sandbox", "internal/nearest"},
+		"principal":                      {"sandbox", "internal/strictyaml"},
+		"executor":                       {"executor/wire", "sandbox", "internal/nearest", "internal/strictyaml"},
 		"executor/wire":                  {"sandbox"}, // and so the worker starts quickly
 		"executor/worker":                {"executor/wire"},
 		"executor/worker/caisson-worker": {"executor/worker"},
@@ -28,6 +28,7 @@ func mayImport() map[string][]string {
 		"wrapper":                        {},
 		"settings":                       {"sandbox", "internal/nearest"},
 		"internal/nearest":               {},
+		"internal/strictyaml":            {"internal/nearest"},
 		"internal/house":                 {},
 		"e2e":                            {}, // meets the built binary from outside
 		"e2e/demo":                       {"e2e"},

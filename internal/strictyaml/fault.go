@@ -1,4 +1,4 @@
-package executor
+package strictyaml
 
 import (
 	"cmp"
@@ -11,10 +11,10 @@ import (
 	"caisson/internal/nearest"
 )
 
-// Position is where something stands in a manifest, counted from 1.
+// Position is where something stands in a file, counted from 1.
 type Position struct{ Line, Column int }
 
-// Fault is one thing that is wrong with a manifest. Its text is safe to print: it
+// Fault is one thing that is wrong with a file. Its text is safe to print: it
 // repeats no value of an environment.
 type Fault struct {
 	File string
@@ -29,8 +29,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Text)
 }
 
-// Faults is every fault of one manifest, in the order of the file. It is the
-// error that Parse returns.
+// Faults is every fault of one file, in its order. It is an error.
 type Faults []Fault
 
 // Error gives one line for each fault.
@@ -42,39 +41,43 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// faults collects while a manifest is read.
-type faults struct {
-	file string
-	all  Faults
+// Collector collects what is wrong while a file is read. It belongs to one
+// goroutine.
+type Collector struct {
+	File string // its name, as faults begin with it
+	What string // the subject of sentences about all of it: "a manifest"
+	All  Faults
 	more int // past the most that are told
 }
 
-// mostFaults is how many faults are told: nobody mends more at once.
+// mostFaults is how many Collector are told: nobody mends more at once.
 const mostFaults = 200
 
-func (f *faults) add(at Position, format string, args ...any) {
-	if len(f.all) >= mostFaults {
+// Add notes a fault.
+func (f *Collector) Add(at Position, format string, args ...any) {
+	if len(f.All) >= mostFaults {
 		f.more++
 		return
 	}
-	f.all = append(f.all, Fault{File: f.file, Position: at, Text: fmt.Sprintf(format, args...)})
+	f.All = append(f.All, Fault{File: f.File, Position: at, Text: fmt.Sprintf(format, args...)})
 }
 
-func (f *faults) sorted() Faults {
-	slices.SortStableFunc(f.all, func(a, b Fault) int {
+// Sorted is every fault in the order of the file.
+func (f *Collector) Sorted() Faults {
+	slices.SortStableFunc(f.All, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	if f.more > 0 {
-		f.all = append(f.all, Fault{File: f.file, Text: fmt.Sprintf("%d more", f.more)})
+		f.All = append(f.All, Fault{File: f.File, Text: fmt.Sprintf("%d more", f.more)})
 	}
-	return f.all
+	return f.All
 }
 
 // mostShown is how much of a value a fault repeats.
 const mostShown = 60
 
-// shown quotes a value of the file, shortened.
-func shown(value string) string {
+// Shown quotes a value of the file, shortened.
+func Shown(value string) string {
 	if len(value) > mostShown {
 		cut := mostShown
 		for cut > 0 && !utf8.RuneStart(value[cut]) {
@@ -85,17 +88,17 @@ func shown(value string) string {
 	return fmt.Sprintf("%q", value)
 }
 
-// meant is the end of a sentence about a wrong name: the nearest known one, or
+// Meant is the end of a sentence about a wrong name: the nearest known one, or
 // all of them where none is near.
-func meant(name string, known []string) string {
+func Meant(name string, known []string) string {
 	if likely := nearest.Likely(name, known); likely != "" {
 		return fmt.Sprintf("did you mean %s?", likely)
 	}
-	return "known are " + list(known)
+	return "known are " + Join(known)
 }
 
-// list joins names as a sentence does.
-func list(names []string) string {
+// Join joins names as a sentence does.
+func Join(names []string) string {
 	switch n := len(names); n {
 	case 0:
 		return "none"
@@ -106,7 +109,7 @@ func list(names []string) string {
 	}
 }
 
-// printable says whether a text is one line that a terminal shows as it is.
-func printable(text string) bool {
+// Printable says whether a text is one line that a terminal shows as it is.
+func Printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
