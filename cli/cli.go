@@ -50,12 +50,15 @@ func Run(ctx context.Context, p Process) int {
 		faults settings.Faults
 		wrong  executor.Faults
 		usage  usageError
+		status statusError
 	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errShown):
 		return exitFailed
+	case errors.As(err, &status):
+		return int(status)
 	case errors.As(err, &faults):
 		printFaults(p.Stderr, faults)
 		return exitSetting
@@ -91,7 +94,7 @@ func (p Process) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.manifestCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.manifestCommand(), p.versionCommand(), p.workerCommand())
 	return root
 }
 
