@@ -19,16 +19,26 @@
 // `go test ./mcp -update` and a look at the diff: names, arguments, fields and
 // error codes are public.
 //
+// # The protocol's way
+//
+// A transport (stdio.go, web_post.go, web_sse.go) reads a message (message.go), finds
+// whose it is (peer.go, web_session.go), notes it so that it can be cancelled
+// (requests.go) and has it answered (answer.go): mcp-go works on it, with an exchange
+// of its own (exchange.go) in the place of a session, whose notices go out on the
+// request's own response. mcp-go's transports are not used.
+//
 // # Goroutines
 //
-//   - Each call runs on a goroutine of mcp-go's; calls counts it, and
-//     Server.Close waits for all of them.
-//   - A call with a progress token has one more, which ends before the call
-//     answers.
+//   - Each request runs on the goroutine of its POST, or on one of its client's own,
+//     which the end of the client waits for; calls counts the calls, and Server.Close
+//     waits for all of them.
+//   - A call with a progress token has one more, as has a response that may become a
+//     stream, and an exchange that mcp-go sends on; each ends before the answer goes out.
 //   - The end of an HTTP client session may start one that destroys its default
 //     session; Server.Close waits for it.
-//   - mcp-go's own (stdio workers, streams, the sweeper of client sessions) end
-//     with ServeStdio and Server.Close.
+//   - The sweepers of client sessions end with Server.Close, which waits for them;
+//     streams end then too, and their HTTP server waits for those.
+//   - ServeStdio's reader ends with its input.
 //
 //go:generate go test -run TestToolListIsAsPublished|TestDocs . -update
 package mcp

@@ -32,11 +32,13 @@ func (s *Server) BodiesWithin(d time.Duration) { s.bodyTime = d }
 func (s *Server) ExpandAtMost(n int64) { s.maxExpanded = n }
 
 // ClientSessions is how many HTTP client sessions there are.
-func (s *Server) ClientSessions() int {
-	s.web.sessions.mu.Lock()
-	defer s.web.sessions.mu.Unlock()
-	return len(s.web.sessions.ids)
-}
+func (s *Server) ClientSessions() int { return s.web.streamable.count() }
+
+// SSEClients is how many SSE clients there are.
+func (s *Server) SSEClients() int { return s.web.sse.count() }
+
+// Quickly shortens the clocks of streams. It must be called before Handler.
+func (s *Server) Quickly(heartbeat, write time.Duration) { s.heartbeat, s.writeTime = heartbeat, write }
 
 // CallsUnderWay is how many calls are being served.
 func (s *Server) CallsUnderWay() int {

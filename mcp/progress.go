@@ -11,19 +11,15 @@ import (
 
 // pace is how often progress goes out: news at most every step, and a sign of
 // life at least every quiet, for clients and proxies that give up on a silent
-// call (MT-07, MT-09). settle is how long the call then waits before it answers:
-// mcp-go writes notices and results from different goroutines, and a notice
-// that comes after the result breaks clients.
-type pace struct{ step, quiet, settle time.Duration }
+// call (MT-07, MT-09).
+type pace struct{ step, quiet time.Duration }
 
-func defaultPace() pace {
-	return pace{step: time.Second, quiet: 5 * time.Second, settle: 10 * time.Millisecond}
-}
+func defaultPace() pace { return pace{step: time.Second, quiet: 5 * time.Second} }
 
 // progress tells a client that asked for it how far its call is. A nil progress
 // belongs to a client that did not ask, and says nothing.
 type progress struct {
-	token   mcpgo.ProgressToken
+	token   any
 	send    func(params map[string]any) error
 	pace    pace
 	started time.Time
@@ -35,20 +31,20 @@ type progress struct {
 }
 
 // startProgress begins to report on a call when its request has a progress
-// token. finish ends it.
+// token. finish ends it. Reports are written by the progress' own goroutine to the
+// call's own response, one after the other: none overtakes another, and none is on
+// its way when finish has returned.
 func startProgress(ctx context.Context, s *server.MCPServer, request mcpgo.CallToolRequest, pace pace) *progress {
-	meta := request.Params.Meta
-	if meta == nil {
+	token, ok := progressToken(ctx, request)
+	if !ok {
 		return nil
 	}
-	switch meta.ProgressToken.(type) {
-	case string, float64:
-	default:
-		return nil // the protocol knows only strings and numbers
-	}
 	p := &progress{
-		token: meta.ProgressToken, pace: pace, started: time.Now(),
+		token: token, pace: pace, started: time.Now(),
 		send: func(params map[string]any) error {
+			if x := exchangeOf(ctx); x != nil {
+				return x.notify("notifications/progress", params)
+			}
 			return s.SendNotificationToClient(ctx, "notifications/progress", params)
 		},
 		stop: make(chan struct{}), done: make(chan struct{}),
@@ -56,6 +52,24 @@ func startProgress(ctx context.Context, s *server.MCPServer, request mcpgo.CallT
 	}
 	go p.run()
 	return p
+}
+
+// progressToken is the request's token, as it was sent: a number of any size keeps
+// its digits.
+func progressToken(ctx context.Context, request mcpgo.CallToolRequest) (any, bool) {
+	if x := exchangeOf(ctx); x != nil {
+		_, ok := idKey(x.token)
+		return x.token, ok
+	}
+	if request.Params.Meta == nil {
+		return nil, false
+	}
+	switch token := request.Params.Meta.ProgressToken.(type) {
+	case string, float64:
+		return token, true
+	default:
+		return nil, false // the protocol knows only strings and numbers
+	}
 }
 
 // say sets what is told next. text is called from the progress' own goroutine
@@ -86,14 +100,10 @@ func (p *progress) run() {
 		last     time.Duration
 		lastText string
 		lastSent = p.started
-		sent     bool
 	)
 	for {
 		select {
 		case <-p.stop:
-			if sent {
-				time.Sleep(p.pace.settle)
-			}
 			return
 		case now := <-ticker.C:
 			p.mu.Lock()
@@ -104,13 +114,13 @@ func (p *progress) run() {
 				continue
 			}
 			elapsed := max(time.Since(p.started), last+time.Millisecond)
-			// A full channel or a client that has gone is no reason to fail the call.
+			// A client that has gone ends the call elsewhere.
 			_ = p.send(map[string]any{
 				"progressToken": p.token,
 				"progress":      elapsed.Truncate(time.Millisecond).Seconds(),
 				"message":       escape(text),
 			})
-			last, lastText, lastSent, sent = elapsed, text, now, true
+			last, lastText, lastSent = elapsed, text, now
 		}
 	}
 }

@@ -1,10 +1,9 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
-	"net/http"
 	"strconv"
+	"strings"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -17,14 +16,10 @@ import (
 // servers, and none that a client's library uses for itself.
 const rpcServerFault = -32010
 
-// mcp-go sends every error of a resource handler as -32603, and lets no handler
-// choose. So the handler puts the code before its sentence, and it is moved to
-// its place where the message goes out. The sequence below stands in no other
-// place of a message: inside of a JSON string its quotes would be escaped.
-const (
-	codeMark   = "rpc-code="
-	codedError = `"error":{"code":-32603,"message":"` + codeMark
-)
+// codeMark begins the text of a resource handler's error. mcp-go sends every such
+// error as -32603 and lets no handler choose; so the handler puts the code before
+// its sentence, and placeCode moves it where it belongs.
+const codeMark = "rpc-code="
 
 // codedSentence is the text of a resource handler's error.
 func codedSentence(ctx context.Context, kind sandbox.Kind, sentence string) string {
@@ -45,33 +40,14 @@ func rpcCode(ctx context.Context, kind sandbox.Kind) int {
 	}
 }
 
-// recode moves the code of a resource's error to its place. A message without
-// one is returned as it is.
-func recode(message []byte) []byte {
-	before, rest, found := bytes.Cut(message, []byte(codedError))
-	code, sentence, whole := bytes.Cut(rest, []byte(";"))
-	if !found || !whole {
-		return message
+// placeCode moves the code of a resource's error to its place. Any other error
+// stays as it is.
+func placeCode(e *mcpgo.JSONRPCErrorDetails) {
+	rest, marked := strings.CutPrefix(e.Message, codeMark)
+	code, sentence, whole := strings.Cut(rest, ";")
+	n, err := strconv.Atoi(code)
+	if e.Code != mcpgo.INTERNAL_ERROR || !marked || !whole || err != nil {
+		return
 	}
-	return bytes.Join([][]byte{before, []byte(`"error":{"code":`), code, []byte(`,"message":"`), sentence}, nil)
+	e.Code, e.Message = n, sentence
 }
-
-// recoder is a response whose messages are recoded; mcp-go writes each with one
-// call.
-type recoder struct{ http.ResponseWriter }
-
-// Write sends what mcp-go writes.
-func (r recoder) Write(p []byte) (int, error) {
-	if _, err := r.ResponseWriter.Write(recode(p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Flush makes streams possible.
-func (r recoder) Flush() {
-	_ = http.NewResponseController(r.ResponseWriter).Flush() // a writer that cannot has nothing to hold back
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (r recoder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

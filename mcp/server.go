@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"caisson/sandbox"
@@ -42,8 +40,7 @@ type Options struct {
 }
 
 // Server is the MCP face: the tools and resources, over every transport. It may
-// be used concurrently; ServeStdio once in a process, since mcp-go keeps one
-// stdio session for all.
+// be used concurrently; ServeStdio serves one client at a time.
 type Server struct {
 	manager *sandbox.Manager
 	owner   string
@@ -54,6 +51,8 @@ type Server struct {
 	pace        pace
 	callLimit   time.Duration
 	sessionIdle time.Duration // of an HTTP client session
+	heartbeat   time.Duration // on HTTP streams that are open and quiet
+	writeTime   time.Duration // for a piece of an HTTP response to be taken in
 	bodyTime    time.Duration // for an HTTP request's body to arrive
 	maxExpanded int64         // of a compressed archive, in bytes
 
@@ -62,10 +61,10 @@ type Server struct {
 	work  sync.WaitGroup // sessions of clients that have left, being destroyed
 
 	calls    calls
+	streams  streams
 	defaults defaults
 	cursors  cursors
 
-	stdio   atomic.Pointer[stdioFilter] // set by ServeStdio
 	webOnce sync.Once
 	web     *web // made by Handler
 }
@@ -81,7 +80,8 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
-		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime, maxExpanded: maxExpanded,
+		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
+		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
 	}
 	if s.manager == nil && s.setup == nil {
 		s.setup = errors.New("the server has no engine")
@@ -91,8 +91,7 @@ func New(o Options) *Server {
 		server.WithDescription("Hardened containers for running code and commands, on a remote engine."),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
-		server.WithResourceCapabilities(false, false),
-		server.WithHooks(s.hooks()),
+		server.WithResourceCapabilities(true, false),
 		server.WithToolFilter(s.permitted),
 	)
 	s.tools = s.allTools()
@@ -103,24 +102,6 @@ func New(o Options) *Server {
 	}
 	s.addResources()
 	return s
-}
-
-// hooks lets the calls of a client end with it. On SSE nothing else tells that
-// it has gone: its calls run on contexts that outlive the stream. Over HTTP the
-// hook also runs for a mere stream, so there the session's own end counts.
-func (s *Server) hooks() *server.Hooks {
-	h := &server.Hooks{}
-	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
-		if t := transportOf(ctx); t != overHTTP {
-			s.clientLeft(clientKey(t, session.SessionID()))
-		}
-	})
-	h.AddAfterCallTool(func(ctx context.Context, id any, _ *mcpgo.CallToolRequest, _ any) {
-		if transportOf(ctx) == overStdio && ctx.Err() != nil {
-			s.stdio.Load().cancelled(id)
-		}
-	})
-	return h
 }
 
 // clientLeft ends the calls of a client that has left. Its default session is
@@ -139,7 +120,7 @@ func (s *Server) Close(ctx context.Context) error {
 	err := s.calls.close(ctx)
 	s.webOnce.Do(func() {})
 	if s.web != nil {
-		err = errors.Join(err, s.web.close(ctx))
+		s.web.close()
 	}
 	s.work.Wait()
 	return err

@@ -1,160 +1,170 @@
 package mcp
 
 import (
-	"bytes"
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"sync"
-	"sync/atomic"
+	"time"
 
-	"github.com/mark3labs/mcp-go/server"
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
+
+	"caisson/sandbox"
 )
 
-// The sizes of mcp-go's stdio workers and queue, its largest: our own limit
-// (maxCalls) answers before either is full.
-const (
-	stdioWorkers = 100
-	stdioQueue   = 10_000
-)
+// stdioDrain bounds the wait for answers that the client does not read, once the
+// server has been told to end.
+const stdioDrain = 10 * time.Second
 
 // ServeStdio serves one client over in and out until in ends or ctx does; both
-// are no error. Calls under way are then cancelled and what they had started is
-// stopped. Nothing but protocol messages is ever written to out.
-//
-// mcp-go keeps one stdio session for the whole process: serve only one client
-// this way.
+// are no error. Calls under way are then cancelled, what they had started is
+// stopped, and they are answered. Nothing but protocol messages is ever written to
+// out. When ctx ends while nothing comes in, one goroutine stays in its Read of in.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	ctx = withTransport(ctx, overStdio)
-	filter := &stdioFilter{ctx: ctx, in: in, out: out}
-	s.stdio.Store(filter)
-	stdio := server.NewStdioServer(s.mcp)
-	for _, option := range []server.StdioOption{
-		server.WithErrorLogger(slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)),
-		server.WithWorkerPoolSize(stdioWorkers),
-		server.WithQueueSize(stdioQueue),
-	} {
-		option(stdio)
+	base, cancel := context.WithCancelCause(withTransport(context.WithoutCancel(ctx), overStdio))
+	defer cancel(errClientGone)
+	defer context.AfterFunc(ctx, func() { cancel(errShutdown) })()
+	c := &stdioClient{s: s, ctx: base, out: &lineSink{out: out, gone: func() { cancel(errClientGone) }}}
+	c.peer = newPeer(base, string(overStdio), sandbox.Owner{Name: s.owner})
+	stream := newExchange(c.peer, c.out)
+	leave := s.listen(base, stream)
+	ended := make(chan error, 1)
+	go func() { ended <- c.read(bufio.NewReaderSize(in, 64<<10)) }()
+	var err error
+	select {
+	case err = <-ended:
+		cancel(errClientGone)
+	case <-base.Done():
 	}
-	err := stdio.Listen(ctx, filter, filter)
-	if ctx.Err() != nil || errors.Is(err, io.ErrClosedPipe) {
-		return nil //nolint:nilerr // we were asked to end
+	leave()
+	stream.close(true)
+	err = errors.Join(err, c.drain())
+	s.clientLeft(clientKey(overStdio, c.peer.id))
+	if errors.Is(err, io.ErrClosedPipe) {
+		return nil
 	}
 	return err
 }
 
-// stdioFilter keeps the answers to cancelled requests off the wire: the protocol
-// wants none, and mcp-go sends one (MT-01). When the client has closed its side
-// or the server ends, answers go out as usual.
-type stdioFilter struct {
-	ctx context.Context
-	in  io.Reader
-	out io.Writer
+// stdioClient is the one client of a stdio server.
+type stdioClient struct {
+	s    *Server
+	ctx  context.Context
+	peer *peer
+	out  *lineSink
 
-	ended atomic.Bool // in is at its end
-
-	mu    sync.Mutex
-	drop  map[string]struct{} // ids of cancelled requests, as JSON
-	quiet map[string]struct{} // progress tokens of calls that are over, as JSON
+	mu   sync.Mutex
+	over bool // no request begins any more
+	work sync.WaitGroup
 }
 
-// Read passes on what the client sends.
-func (f *stdioFilter) Read(p []byte) (int, error) {
-	n, err := f.in.Read(p)
-	if err != nil {
-		f.ended.Store(true)
+// read takes messages until in ends. It never waits for one to be served.
+func (c *stdioClient) read(in *bufio.Reader) error {
+	for {
+		line, whole, err := readLine(in, c.s.options.MaxBody)
+		switch {
+		case !whole:
+			_ = c.out.send(rpcError(nil, mcpgo.INVALID_REQUEST,
+				"the message is larger than "+mebibytes(c.s.options.MaxBody)+": send large files in pieces (upload with append)"))
+		case len(line) > 0:
+			c.take(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil || c.ctx.Err() != nil {
+			return err
+		}
 	}
-	return n, err
 }
 
-// cancelled notes a request whose answer is not to be sent.
-func (f *stdioFilter) cancelled(id any) {
-	if f == nil || f.ended.Load() || f.ctx.Err() != nil {
-		return
-	}
-	key, err := json.Marshal(id)
-	if err != nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.drop == nil {
-		f.drop = map[string]struct{}{}
-	}
-	f.drop[string(key)] = struct{}{}
-}
-
-// Write sends one message; mcp-go writes each with one call.
-func (f *stdioFilter) Write(p []byte) (int, error) {
-	if f.dropped(p) {
-		return len(p), nil
-	}
-	if _, err := f.out.Write(recode(p)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// maxQuiet bounds the tokens that are kept: a late notice is late by moments.
-const maxQuiet = 1024
-
-// progress notes whether a call reports under a token, or is over. mcp-go writes notices
-// from another goroutine than results, so one can come late whoever waits for it (MT-09).
-func (f *stdioFilter) progress(token any, over bool) {
-	key, err := json.Marshal(token)
-	if f == nil || err != nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (c *stdioClient) take(line []byte) {
+	m, fault := readMessage(line)
 	switch {
-	case !over:
-		delete(f.quiet, string(key))
-	case f.quiet == nil || len(f.quiet) >= maxQuiet:
-		f.quiet = map[string]struct{}{string(key): {}}
-	default:
-		f.quiet[string(key)] = struct{}{}
+	case fault != nil:
+		_ = c.out.send(rpcError(m.id, fault.code, fault.text))
+		return
+	case !m.isRequest():
+		c.s.notice(c.peer, m)
+		return
+	}
+	ctx, done, fault := c.peer.requests.begin(c.ctx, m.id) // before the next line, which may cancel it
+	if fault != nil {
+		_ = c.out.send(rpcError(m.id, fault.code, fault.text)) // holds up a client that sends and does not read
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		done()
+		return
+	}
+	c.work.Go(func() {
+		defer done()
+		if answer, _ := c.s.answer(ctx, newExchange(c.peer, c.out), m); answer != nil {
+			_ = c.out.send(answer) // a client that has gone ends ctx
+		}
+	})
+}
+
+// drain takes no more requests and waits for those there are.
+func (c *stdioClient) drain() error {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	done := make(chan struct{})
+	go func() { c.work.Wait(); close(done) }() // ends with the last request, each of which is cancelled
+	limit := time.NewTimer(stdioDrain)
+	defer limit.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-limit.C:
+		return sandbox.Errorf("serve stdio", sandbox.KindUnknownOutcome, "the client does not read its answers")
 	}
 }
 
-// late says whether a message is progress of a call that is over. f.mu is held.
-func (f *stdioFilter) late(message []byte) bool {
-	if len(f.quiet) == 0 || !bytes.Contains(message, []byte(`"notifications/progress"`)) {
-		return false
+// readLine reads a line of up to limit bytes, without its end. What is longer is
+// read to its end and dropped, and is not whole.
+func readLine(in *bufio.Reader, limit int64) (line []byte, whole bool, err error) {
+	whole = true
+	for {
+		part, err := in.ReadSlice('\n')
+		if int64(len(line)+len(part)) > limit+2 {
+			line, whole = nil, false
+		}
+		if whole {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return trimEnd(line), whole, err
 	}
-	var notice struct {
-		Method string `json:"method"`
-		Params struct {
-			Token json.RawMessage `json:"progressToken"`
-		} `json:"params"`
-	}
-	if json.Unmarshal(message, &notice) != nil || notice.Method != "notifications/progress" {
-		return false
-	}
-	_, over := f.quiet[string(bytes.TrimSpace(notice.Params.Token))]
-	return over
 }
 
-func (f *stdioFilter) dropped(message []byte) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.late(message) {
-		return true
+func trimEnd(line []byte) []byte {
+	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
 	}
-	if len(f.drop) == 0 {
-		return false
+	return line
+}
+
+// lineSink writes messages as lines. It is the only writer of its out.
+type lineSink struct {
+	gone func() // called when nothing can be written any more
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (l *lineSink) send(message []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.out.Write(append(message[:len(message):len(message)], '\n'))
+	if err != nil {
+		l.gone()
 	}
-	var head struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-	}
-	if json.Unmarshal(message, &head) != nil || head.Method != "" {
-		return false
-	}
-	key := string(bytes.TrimSpace(head.ID))
-	_, drop := f.drop[key]
-	delete(f.drop, key)
-	return drop
+	return err
 }

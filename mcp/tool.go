@@ -140,6 +140,9 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		} else if result.IsError {
 			code, _ = result.Meta.AdditionalFields["code"].(string)
 		}
+		if !t.readOnly {
+			s.changed(c.owner, c.session)
+		}
 		s.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
 			slog.String("tool", t.name), slog.String("session", sandbox.ShortID(c.session)),
 			slog.Duration("took", time.Since(started)), slog.String("code", code))
@@ -153,7 +156,7 @@ func (s *Server) whileEnding(ctx context.Context, err error) error {
 	if sandbox.KindOf(err) != sandbox.KindCancelled {
 		return err
 	}
-	if stdio := s.stdio.Load(); errors.Is(context.Cause(ctx), errShutdown) || stdio != nil && stdio.ctx.Err() != nil {
+	if errors.Is(context.Cause(ctx), errShutdown) {
 		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "the server is shutting down, and what this call had started was stopped").Because(err)
 	}
 	return err
@@ -181,11 +184,6 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, c.deadline, errCallLimit)
 		defer cancel()
-	}
-	if c.progress != nil && transportOf(ctx) == overStdio {
-		stdio, token := s.stdio.Load(), c.progress.token
-		stdio.progress(token, false)
-		defer stdio.progress(token, true)
 	}
 	defer c.progress.finish()
 	r, err := t.run(ctx, c, request.Params.RawArguments)

@@ -39,6 +39,9 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 			writeRPCError(rw, http.StatusForbidden, nil, mcpgo.INVALID_REQUEST, "pages of that Origin may not call this server")
 			return
 		}
+		if w.crossOrigin(rw, r) {
+			return
+		}
 		r, in := w.admit(rw, r)
 		if !in {
 			return
@@ -46,7 +49,7 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 		// Proxies that hold a stream back in their buffer would hold progress
 		// back with it (MT-07).
 		rw.Header().Set("X-Accel-Buffering", "no")
-		next.ServeHTTP(recoder{rw}, r.WithContext(withTransport(r.Context(), t)))
+		next.ServeHTTP(rw, r.WithContext(withTransport(r.Context(), t)))
 	})
 }
 
@@ -63,19 +66,16 @@ func (w *web) originAllowed(r *http.Request, ours bool) bool {
 	case ours && (strings.EqualFold(origins[0], "http://"+r.Host) || strings.EqualFold(origins[0], "https://"+r.Host)):
 		return true
 	}
-	return slices.ContainsFunc(exactOrigins(w.s.options.AllowedOrigins), func(allowed string) bool {
-		return strings.EqualFold(allowed, origins[0])
-	})
+	return w.originListed(origins[0])
 }
 
-// exactOrigins is the list of origins without anything that could stand for
-// more than one.
-func exactOrigins(origins []string) []string {
-	exact := slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return o == "" || o == "null" || strings.Contains(o, "*") })
-	if len(exact) == 0 {
-		return []string{noOrigin}
+// originListed says whether the operator has named an origin. What could stand for
+// more than one page never counts.
+func (w *web) originListed(origin string) bool {
+	if origin == "" || origin == "null" || strings.Contains(origin, "*") {
+		return false
 	}
-	return exact
+	return slices.ContainsFunc(w.s.options.AllowedOrigins, func(allowed string) bool { return strings.EqualFold(allowed, origin) })
 }
 
 // hostAllowed refuses names that a foreign page could have pointed at us. On a
@@ -112,16 +112,8 @@ func isLoopback(name string) bool {
 
 // writeRPCError refuses a request in the protocol's own form, so that clients
 // can show why.
-func writeRPCError(rw http.ResponseWriter, status int, id any, code int, text string) {
-	body, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text},
-	})
-	if err != nil {
-		body = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}`)
-	}
-	rw.Header().Set("Content-Type", "application/json")
-	rw.WriteHeader(status)
-	_, _ = rw.Write(body) // a client that has gone needs no answer
+func writeRPCError(rw http.ResponseWriter, status int, id json.RawMessage, code int, text string) {
+	writeRPC(rw, status, rpcError(id, code, text))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20)) }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -59,19 +58,3 @@ func writeStatus(rw http.ResponseWriter, status int, text string) {
 	rw.WriteHeader(status)
 	_, _ = rw.Write([]byte(text + "\n")) // a prober that has gone needs no answer
 }
-
-// warningsOf is log without what is below a warning: mcp-go's lines at info
-// carry client session ids.
-func warningsOf(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
-
-type warnings struct{ slog.Handler }
-
-func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
-}
-
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attrs)}
-}
-
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
