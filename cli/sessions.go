@@ -75,6 +75,7 @@ type sessionObject struct {
 	Instance     string    `json:"instance"`
 	Server       string    `json:"server"`
 	Owner        string    `json:"owner"`
+	Kind         string    `json:"kind"` // session, or tools: it runs the manifest's tools
 	State        string    `json:"state"`
 	Image        string    `json:"image"`
 	Network      string    `json:"network"`
@@ -88,7 +89,7 @@ func sessionObjects(i sandbox.Inventory, s settings.Settings) []sessionObject {
 	all := make([]sessionObject, 0, len(i.Sessions))
 	for _, info := range oldestFirst(i.Sessions) {
 		all = append(all, sessionObject{
-			ID: info.ID, Instance: info.Instance, Server: serverState(i, info.Instance, s.Docker.InstanceGrace), Owner: info.OwnerHash,
+			ID: info.ID, Instance: info.Instance, Server: serverState(i, info.Instance, s.Docker.InstanceGrace), Owner: info.OwnerHash, Kind: kindOf(info),
 			State: string(info.State), Image: info.Image, Network: string(info.Network), Durability: string(info.Durability),
 			WorkspaceKey: info.WorkspaceKey, CreatedAt: info.CreatedAt.UTC(), TTLSeconds: int64(info.TTL.Seconds()),
 		})
@@ -97,15 +98,23 @@ func sessionObjects(i sandbox.Inventory, s settings.Settings) []sessionObject {
 }
 
 func sessionRows(i sandbox.Inventory, s settings.Settings) [][]string {
-	rows := [][]string{{"SESSION", "INSTANCE", "SERVER", "OWNER", "STATE", "AGE", "TTL", "NETWORK", "WORKSPACE", "IMAGE"}}
+	rows := [][]string{{"SESSION", "INSTANCE", "SERVER", "OWNER", "KIND", "STATE", "AGE", "TTL", "NETWORK", "WORKSPACE", "IMAGE"}}
 	for _, info := range oldestFirst(i.Sessions) {
 		rows = append(rows, []string{
-			info.ID, info.Instance, serverState(i, info.Instance, s.Docker.InstanceGrace), info.OwnerHash, string(info.State),
+			info.ID, info.Instance, serverState(i, info.Instance, s.Docker.InstanceGrace), info.OwnerHash, kindOf(info), string(info.State),
 			i.Now.Sub(info.CreatedAt).Round(time.Second).String(), info.TTL.String(), string(info.Network),
 			cmp.Or(info.WorkspaceKey, "-"), info.Image,
 		})
 	}
 	return rows
+}
+
+// kindOf tells a client's session from the container of a manifest's tools.
+func kindOf(info sandbox.Info) string {
+	if info.Tools {
+		return "tools"
+	}
+	return "session"
 }
 
 func oldestFirst(sessions []sandbox.Info) []sandbox.Info {

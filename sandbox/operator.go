@@ -56,6 +56,17 @@ func (s Spec) Memory() *int64 {
 	return &bytes
 }
 
+// WithoutFiles is the spec of a session that has been made: nobody needs what was put into
+// it any more, and it may be secret.
+func (s Spec) WithoutFiles() Spec {
+	if s.Operator != nil {
+		o := *s.Operator
+		o.Files = nil
+		s.Operator = &o
+	}
+	return s
+}
+
 // checkOperator judges the forms of what an operator asks for.
 func checkOperator(s *Spec) error {
 	o := s.Operator

@@ -131,6 +131,7 @@ type Info struct {
 	State         State
 	RunningExecs  int // filled by the Manager
 	HasBash       bool
+	Tools         bool // it runs the manifest's tools for its owner, and is no client's session
 	Notes         []Note
 }
 

@@ -28,10 +28,11 @@ type blueprint struct {
 	volume  string            // a named volume; empty: an anonymous one
 	onVol   map[string]string // labels of an anonymous volume
 	cpu     *float64
-	memory  *int64 // MiB
+	memory  *int64 // bytes
 	pids    *int64
 	runtime string
-	seccomp string // the whole security option; empty: the engine's default profile
+	seccomp string     // the whole security option; empty: the engine's default profile
+	chosen  *hardening // in the place of ours; nil for everything that no operator has chosen for
 	disk    diskCaps
 }
 
@@ -65,6 +66,7 @@ var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", 
 // createBody is the one function that makes a create's body (R1, R7, R8, D20,
 // D23). Everything that an image could carry into it is overridden.
 func createBody(b blueprint) (*container.Config, *container.HostConfig, *network.NetworkingConfig) {
+	hard := b.hardening()
 	config := &container.Config{
 		Image: b.imageID,
 		// The image's own entry point would get our command as arguments.
@@ -82,8 +84,8 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 		NetworkMode:    container.NetworkMode(b.network),
 		LogConfig:      container.LogConfig{Type: "none"}, // process 1's output would fill the engine's disk
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
-		CapDrop:        strslice.StrSlice{"ALL"},
-		SecurityOpt:    b.securityOpt(),
+		CapDrop:        hard.capDrop,
+		SecurityOpt:    hard.securityOpt,
 		IpcMode:        container.IPCModePrivate,
 		CgroupnsMode:   container.CgroupnsModePrivate,
 		OomScoreAdj:    oomScore,
@@ -95,6 +97,9 @@ func createBody(b blueprint) (*container.Config, *container.HostConfig, *network
 		StorageOpt:     sizeOption(b.disk.layerMB),
 		Init:           ptr(true), // reaps what commands leave behind
 		ReadonlyRootfs: false,
+	}
+	if hard.allOfProc { // empty, not absent: that would be the engine's own lists
+		hostConfig.MaskedPaths, hostConfig.ReadonlyPaths = []string{}, []string{}
 	}
 	if b.sinkDNS {
 		hostConfig.DNS = []string{sinkResolver}
@@ -119,12 +124,11 @@ func (b blueprint) initAccount() account {
 	return account{uid: initUID, gid: initUID}
 }
 
-func (b blueprint) securityOpt() []string {
-	opts := []string{"no-new-privileges"}
-	if b.seccomp != "" {
-		opts = append(opts, b.seccomp)
+func (b blueprint) hardening() hardening {
+	if b.chosen != nil {
+		return *b.chosen
 	}
-	return opts
+	return hardened(b.seccomp)
 }
 
 // mounts is the workspace, the only mount there is (SES-8).
@@ -154,7 +158,7 @@ func (b blueprint) resources() container.Resources {
 		r.Ulimits = append(r.Ulimits, &container.Ulimit{Name: "fsize", Soft: b.disk.file, Hard: b.disk.file})
 	}
 	if b.memory != nil {
-		r.Memory = *b.memory << 20
+		r.Memory = *b.memory
 		r.MemorySwap = r.Memory // equal: no swap on top
 	}
 	if b.cpu != nil {

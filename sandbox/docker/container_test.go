@@ -40,11 +40,11 @@ func blueprints() map[string]blueprint {
 		},
 		"internal": {
 			imageID: "sha256:0", user: facts.user, network: internalNetwork, sinkDNS: true, env: plainEnv, seccomp: "seccomp=PROFILE",
-			cpu: ptr(0.25), memory: ptr(int64(64)), pids: ptr(int64(32)), labels: map[string]string{}, runtime: "runsc",
+			cpu: ptr(0.25), memory: ptr(int64(64 << 20)), pids: ptr(int64(32)), labels: map[string]string{}, runtime: "runsc",
 		},
 		"egress_persistent": {
 			imageID: "sha256:0", user: facts.user, network: egressNetwork, env: env, seccomp: "seccomp=PROFILE",
-			cpu: spec.CPU, memory: spec.MemoryMB, pids: spec.Pids, volume: volumeName(spec.Owner, spec.WorkspaceKey),
+			cpu: spec.CPU, memory: spec.Memory(), pids: spec.Pids, volume: volumeName(spec.Owner, spec.WorkspaceKey),
 			labels: p.sessionLabels(id, spec, facts, created, []sandbox.Note{{Code: "a", Text: "b"}}),
 		},
 		"disk": {
@@ -115,7 +115,7 @@ func TestAttackT07_NoBodyAsksForTheHost(t *testing.T) {
 }
 
 func TestSES12_CapsReachTheEngineExactly(t *testing.T) {
-	_, h, _ := createBody(blueprint{cpu: ptr(0.3), memory: ptr(int64(6)), pids: ptr(int64(1))})
+	_, h, _ := createBody(blueprint{cpu: ptr(0.3), memory: ptr(int64(6 << 20)), pids: ptr(int64(1))})
 	if h.NanoCPUs != 300_000_000 || h.Memory != 6<<20 || h.MemorySwap != 6<<20 || h.PidsLimit == nil || *h.PidsLimit != 1 {
 		t.Errorf("%+v", h.Resources)
 	}

@@ -1,8 +1,6 @@
 package docker
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -24,6 +22,7 @@ type creation struct {
 	spec  sandbox.Spec
 	img   engineImage
 	facts imageFacts
+	hard  *hardening
 	notes []sandbox.Note
 
 	disk        diskPlan
@@ -60,9 +59,13 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 		return nil, err
 	}
 	proved := c.p.prove(c.spec.Network)
-	if c.img, err = c.p.image(ctx, c.spec.Image, progress); err != nil {
+	if c.hard, err = c.p.hardening(ctx, c.spec.Operator); err != nil {
 		return nil, err
 	}
+	if c.img, err = c.p.image(ctx, c.spec.Image, c.p.pullPolicy(c.spec.Operator), progress); err != nil {
+		return nil, err
+	}
+	c.img = asUser(c.img, c.spec.Operator)
 	if c.facts, err = c.p.facts(ctx, c.img); err != nil {
 		return nil, err
 	}
@@ -95,17 +98,6 @@ func (c *creation) run(ctx context.Context, progress sandbox.Progress) (*Session
 	return s, c.p.checkContract(ctx, s)
 }
 
-// runtime is the OCI runtime of a spec's container; empty for the engine's own.
-func (p *Provider) runtime(spec sandbox.Spec) (string, error) {
-	if spec.Isolation != sandbox.IsolationVM {
-		return p.cfg.Runtime, nil
-	}
-	if p.cfg.VMRuntime == "" {
-		return "", sandbox.Rejected("isolation", "this server has no runtime that isolates by a virtual machine")
-	}
-	return p.cfg.VMRuntime, nil
-}
-
 // make asks the engine for the container.
 func (c *creation) make(ctx context.Context, network, runtime string) (*Session, error) {
 	env, dropped := sessionEnv(c.facts.user, c.spec.Env, c.img.env)
@@ -120,7 +112,7 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 		imageID: c.img.id, labels: labels, env: env, user: c.facts.user,
 		network: network, sinkDNS: c.spec.Network != sandbox.NetworkEgress,
 		volume: c.volume, onVol: map[string]string{labelSandbox: "1", labelID: c.id, labelDurability: string(sandbox.Ephemeral), labelInstance: c.p.cfg.Instance},
-		cpu: c.spec.CPU, memory: c.spec.MemoryMB, pids: c.spec.Pids, runtime: runtime, seccomp: c.p.seccomp,
+		cpu: c.spec.CPU, memory: c.spec.Memory(), pids: c.spec.Pids, runtime: runtime, seccomp: c.p.seccomp, chosen: c.hard,
 		disk: c.disk.caps(),
 	})
 	ctx, cancel := outlive(ctx, createLimit, answerWait)
@@ -142,7 +134,7 @@ func (c *creation) make(ctx context.Context, network, runtime string) (*Session,
 	if !ok {
 		return nil, sandbox.Errorf("create session", sandbox.KindInternal, "the session's labels cannot be read back")
 	}
-	s.spec, s.oomSeen = c.spec, 0
+	s.spec, s.oomSeen = c.spec.WithoutFiles(), 0
 	for _, n := range notes {
 		s.note(n)
 	}
@@ -179,46 +171,35 @@ func (c *creation) prepare(ctx context.Context, s *Session) error {
 			s.note(sandbox.Note{Code: "workspace_taken_over", Text: "the workspace belonged to another image's user and is now this session's; files in it keep their owners"})
 		}
 	}
-	layer, err := c.layer(workspace)
-	if err != nil || layer == nil {
+	layer, err := c.layer(ctx, workspace)
+	if err != nil || layer.entries == 0 {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if err := c.p.api.CopyToContainer(ctx, c.containerID, "/", layer, container.CopyToContainerOptions{}); err != nil {
+	if err := c.p.api.CopyToContainer(ctx, c.containerID, "/", &layer.buffer, container.CopyToContainerOptions{}); err != nil {
 		return c.p.failed("prepare the session", err)
 	}
 	return nil
 }
 
-// layer is a tar of what prepare puts into the container; nil for nothing.
-func (c *creation) layer(workspace bool) (*bytes.Buffer, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
+// layer is what prepare puts into the container.
+func (c *creation) layer(ctx context.Context, workspace bool) (*archive, error) {
+	a := newArchive()
 	var errs []error
 	if workspace {
-		errs = append(errs, w.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeDir, Name: workspacePath[1:] + "/", Mode: 0o755, Uid: c.facts.user.uid, Gid: c.facts.user.gid, ModTime: time.Now(),
-		}))
+		errs = append(errs, a.directory(workspacePath, c.facts.user))
 	}
-	for _, file := range []struct {
-		name    string
-		content []byte
-	}{{"etc/passwd", c.facts.passwd}, {"etc/group", c.facts.group}} {
-		if file.content == nil {
-			continue
-		}
-		errs = append(errs, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.name, Mode: 0o644, Size: int64(len(file.content)), ModTime: time.Now()}))
-		_, err := w.Write(file.content)
-		errs = append(errs, err)
+	if c.facts.passwd != nil {
+		errs = append(errs, a.file("/etc/passwd", 0o644, account{}, string(c.facts.passwd)))
 	}
-	if err := errors.Join(append(errs, w.Close())...); err != nil {
-		return nil, err
+	if c.facts.group != nil {
+		errs = append(errs, a.file("/etc/group", 0o644, account{}, string(c.facts.group)))
 	}
-	if !workspace && c.facts.passwd == nil && c.facts.group == nil {
-		return nil, nil
+	if c.spec.Operator != nil {
+		errs = append(errs, c.initialFiles(ctx, a, c.spec.Operator.Files))
 	}
-	return &out, nil
+	return a, errors.Join(append(errs, a.w.Close())...)
 }
 
 // start starts the container. A network that somebody removed since it was last

@@ -43,21 +43,21 @@ func (p *Provider) facts(ctx context.Context, img engineImage) (imageFacts, erro
 func (p *Provider) examination(img engineImage) *examination {
 	p.images.mu.Lock()
 	defer p.images.mu.Unlock()
-	if look, ok := p.images.facts[img.id]; ok {
+	if look, ok := p.images.facts[img.key()]; ok {
 		return look
 	}
 	look := &examination{done: make(chan struct{})}
 	if p.images.facts == nil {
 		p.images.facts = map[string]*examination{}
 	}
-	p.images.facts[img.id] = look
+	p.images.facts[img.key()] = look
 	p.work.Go(func() {
 		ctx, cancel := context.WithTimeout(p.life, createLimit)
 		defer cancel()
 		look.facts, look.err = p.examine(ctx, img)
 		if look.err != nil {
 			p.images.mu.Lock()
-			delete(p.images.facts, img.id) // the next create looks again
+			delete(p.images.facts, img.key()) // the next create looks again
 			p.images.mu.Unlock()
 		}
 		close(look.done)
@@ -88,7 +88,7 @@ func (p *Provider) examine(ctx context.Context, img engineImage) (f imageFacts, 
 	if err != nil {
 		return imageFacts{}, err
 	}
-	who, err := resolveUser(img.user, parsePasswd(passwd), parseGroup(group))
+	who, err := img.account(parsePasswd(passwd), parseGroup(group))
 	if err != nil {
 		return imageFacts{}, err
 	}

@@ -13,17 +13,21 @@ import (
 
 // engineImage is what an inspect of an image tells us of it.
 type engineImage struct {
-	id   string
-	user string   // its USER line
-	env  []string // its ENV lines
+	id    string
+	user  string   // its USER line
+	asked string   // the user that an operator has chosen instead; empty: none
+	env   []string // its ENV lines
 }
 
-// images is what was found out about images, by their ids: an id never changes
-// its content, so nothing is looked at twice.
+// key is what is known of an image is kept under: an id never changes its content, and
+// most of it depends on the user.
+func (i engineImage) key() string { return i.id + " " + i.asked }
+
+// images is what was found out about images. Nothing is looked at twice.
 type images struct {
 	mu    sync.Mutex
-	facts map[string]*examination
-	whole map[string]bool // the image contract was seen to hold
+	facts map[string]*examination // by key
+	whole map[string]bool         // by id: the image contract was seen to hold
 }
 
 func (i *images) contractHolds(id string) bool {
@@ -48,10 +52,10 @@ func (i *images) forget() {
 	clear(i.whole)
 }
 
-// image returns the engine's image for a reference, pulled as the policy says
+// image returns the engine's image for a reference, pulled as a policy says
 // (PUL-1 to PUL-3).
-func (p *Provider) image(ctx context.Context, ref string, progress sandbox.Progress) (engineImage, error) {
-	if p.cfg.PullPolicy == PullAlways && !isImageID(ref) {
+func (p *Provider) image(ctx context.Context, ref string, policy PullPolicy, progress sandbox.Progress) (engineImage, error) {
+	if policy == PullAlways && !isImageID(ref) {
 		if err := p.pull(ctx, ref, progress); err != nil {
 			return engineImage{}, err
 		}
@@ -62,9 +66,9 @@ func (p *Provider) image(ctx context.Context, ref string, progress sandbox.Progr
 		return found, nil
 	case !errdefs.IsNotFound(err):
 		return engineImage{}, imageFailed(p, err)
-	case p.cfg.PullPolicy == PullNever:
-		return engineImage{}, sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the engine has no image %q, and this server pulls none", ref).Because(err)
-	case isImageID(ref) || p.cfg.PullPolicy == PullAlways:
+	case policy == PullNever:
+		return engineImage{}, sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the engine has no image %q, and none may be pulled", ref).Because(err)
+	case isImageID(ref) || policy == PullAlways:
 		return engineImage{}, sandbox.Errorf("find the image", sandbox.KindImageNotFound, "the engine has no image %q", ref).Because(err)
 	}
 	if err := p.pull(ctx, ref, progress); err != nil {

@@ -25,6 +25,7 @@ const (
 	labelCreated    = sandbox.LabelStem + "created"
 	labelTTL        = sandbox.LabelStem + "ttl" // seconds
 	labelVersion    = sandbox.LabelStem + "version"
+	labelTools      = sandbox.LabelStem + "tools" // 1: it runs the manifest's tools, and is no client's session
 
 	labelImage   = sandbox.LabelStem + "image" // as asked for
 	labelNetwork = sandbox.LabelStem + "network"
@@ -65,13 +66,29 @@ func (p *Provider) sessionLabels(id string, spec sandbox.Spec, facts imageFacts,
 		labelWorkspace: spec.WorkspaceKey, labelDurability: string(spec.Durability),
 		labelCreated: created.UTC().Format(time.RFC3339Nano), labelTTL: strconv.FormatInt(int64(spec.TTL/time.Second), 10),
 		labelImage: spec.Image, labelNetwork: string(spec.Network),
-		labelCPU: number(spec.CPU), labelMemory: number(spec.MemoryMB), labelPids: number(spec.Pids),
+		labelCPU: number(spec.CPU), labelMemory: number(mebibytes(spec.Memory())), labelPids: number(spec.Pids),
 		labelIsolate: string(spec.Isolation),
 		labelUser:    facts.user.String() + ":" + facts.user.name, labelHome: facts.user.home, labelBash: yesNo(facts.bash),
 		labelEnv: list(slices.Sorted(maps.Keys(spec.Env))), labelLabels: list(slices.Sorted(maps.Keys(spec.Labels))),
-		labelNotes: list(notes),
+		labelNotes: list(notes), labelTools: mark(spec.Owner.Tools),
 	})
 	return labels
+}
+
+// mebibytes is a cap of bytes in MiB, rounded up.
+func mebibytes(bytes *int64) *int64 {
+	if bytes == nil {
+		return nil
+	}
+	return ptr((*bytes-1)>>20 + 1)
+}
+
+// mark writes a label that is there or not.
+func mark(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
 }
 
 // number writes a cap; no cap is empty.
@@ -131,7 +148,7 @@ func (l labelled) session(p *Provider) (*Session, bool) {
 		WorkspaceKey: v(labelWorkspace), WorkspacePath: workspacePath,
 		// Whole seconds: a list has no more. The label's time is the clock of
 		// whoever wrote it (attack T72).
-		Labels: map[string]string{}, CreatedAt: l.created.Truncate(time.Second), State: l.state, HasBash: v(labelBash) == "1",
+		Labels: map[string]string{}, CreatedAt: l.created.Truncate(time.Second), State: l.state, HasBash: v(labelBash) == "1", Tools: v(labelTools) == "1",
 	}
 	// A label that cannot be read leaves its field empty: a session that the
 	// engine shows is never left out for it (attack T72).

@@ -66,7 +66,7 @@ func notInForce(format string, args ...any) *sandbox.Error {
 }
 
 func (p *Provider) probeOnce(ctx context.Context, tier sandbox.Network) error {
-	img, err := p.image(ctx, p.cfg.Probe.Image, nil)
+	img, err := p.image(ctx, p.cfg.Probe.Image, p.cfg.PullPolicy, nil)
 	if err != nil {
 		return sandbox.Errorf("prove the egress firewall", sandbox.KindOf(err), "the firewall probe's image (SANDBOX_DOCKER_READINESS_PROBE_IMAGE): %s", textOf(err)).Because(err)
 	}

@@ -80,7 +80,7 @@ func TestPUL01_PUL05_MissingIsPulledOnceByItsTag(t *testing.T) {
 	e := &pullEngine{stream: pulled}
 	p := pullProvider(t, e, PullMissing)
 	for range 3 {
-		img, err := p.image(t.Context(), "some/image", nil)
+		img, err := p.image(t.Context(), "some/image", p.cfg.PullPolicy, nil)
 		if err != nil || img.id != "sha256:1" || img.user != "u" {
 			t.Fatalf("%+v, %v", img, err)
 		}
@@ -92,9 +92,9 @@ func TestPUL01_PUL05_MissingIsPulledOnceByItsTag(t *testing.T) {
 
 func TestPUL02_NeverAsksNobody(t *testing.T) {
 	e := &pullEngine{stream: pulled}
-	_, err := pullProvider(t, e, PullNever).image(t.Context(), "some/image:1", nil)
+	_, err := pullProvider(t, e, PullNever).image(t.Context(), "some/image:1", PullNever, nil)
 	wantError(t, err, sandbox.KindImageNotFound, "", "some/image:1")
-	_, err = pullProvider(t, e, PullMissing).image(t.Context(), "sha256:aaaa", nil)
+	_, err = pullProvider(t, e, PullMissing).image(t.Context(), "sha256:aaaa", PullMissing, nil)
 	wantError(t, err, sandbox.KindImageNotFound, "", "sha256:aaaa")
 	if got := e.pulls(); len(got) != 0 {
 		t.Errorf("pulls %q", got)
@@ -105,7 +105,7 @@ func TestPUL01_AlwaysPullsEachTime(t *testing.T) {
 	e := &pullEngine{stream: pulled, has: true}
 	p := pullProvider(t, e, PullAlways)
 	for range 2 {
-		if _, err := p.image(t.Context(), "some/image:3", nil); err != nil {
+		if _, err := p.image(t.Context(), "some/image:3", p.cfg.PullPolicy, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestPUL04_BugIM02_ErrorsInTheStreamAreErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &pullEngine{stream: fmt.Sprintf("{\"status\":\"Pulling\"}\n{\"errorDetail\":{\"message\":%s},\"error\":%[1]s}\n", text)}
-		_, err = pullProvider(t, e, PullMissing).image(t.Context(), "x:1", nil)
+		_, err = pullProvider(t, e, PullMissing).image(t.Context(), "x:1", PullMissing, nil)
 		wantError(t, err, kind, "")
 		if kind != sandbox.KindNoSpace && err != nil && !strings.Contains(err.Error(), message[:20]) {
 			t.Errorf("the registry's reason is not given: %v", err)
@@ -158,7 +158,7 @@ func TestBugIM01_PullGoesOnAndIsJoined(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	_, err := p.image(ctx, "x:1", progress)
+	_, err := p.image(ctx, "x:1", p.cfg.PullPolicy, progress)
 	cancel()
 	wantError(t, err, sandbox.KindImagePulling, "", "goes on")
 	if own := (*sandbox.Error)(nil); !errors.As(err, &own) || own.RetryAfter <= 0 {
@@ -171,10 +171,10 @@ func TestBugIM01_PullGoesOnAndIsJoined(t *testing.T) {
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
-	_, err = p.image(ctx, "x:1", nil)
+	_, err = p.image(ctx, "x:1", p.cfg.PullPolicy, nil)
 	wantError(t, err, sandbox.KindCancelled, "")
 	close(e.release)
-	if _, err = p.image(t.Context(), "x:1", nil); err != nil {
+	if _, err = p.image(t.Context(), "x:1", p.cfg.PullPolicy, nil); err != nil {
 		t.Error(err)
 	}
 	if got := e.pulls(); len(got) != 1 {
@@ -188,7 +188,7 @@ func TestBugIM01_CloseEndsAPull(t *testing.T) {
 	p := pullProvider(t, e, PullMissing)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := p.image(ctx, "x:1", nil)
+	_, err := p.image(ctx, "x:1", p.cfg.PullPolicy, nil)
 	wantError(t, err, sandbox.KindImagePulling, "")
 	done := make(chan error, 1)
 	go func() { done <- p.Close() }()

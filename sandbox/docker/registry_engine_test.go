@@ -169,12 +169,12 @@ func TestPUL01_PUL04_BugIM01_BugIM02_AThrottledRegistry(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
-	_, err := p.image(ctx, ref, progress)
+	_, err := p.image(ctx, ref, p.cfg.PullPolicy, progress)
 	wantError(t, err, sandbox.KindImagePulling, "", "goes on")
 	if most.Done == 0 || most.Total < most.Done {
 		t.Errorf("no progress was told: %+v", most)
 	}
-	img, err := p.image(t.Context(), ref, nil)
+	img, err := p.image(t.Context(), ref, p.cfg.PullPolicy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,11 +195,11 @@ func TestPUL01_PUL04_BugIM01_BugIM02_AThrottledRegistry(t *testing.T) {
 	}
 	r.mu.Unlock()
 
-	_, err = p.image(t.Context(), r.host+"/noise:absent", nil)
+	_, err = p.image(t.Context(), r.host+"/noise:absent", p.cfg.PullPolicy, nil)
 	wantError(t, err, sandbox.KindImageNotFound, "")
 	r.mu.Lock()
 	r.refuse = `{"errors":[{"code":"DENIED","message":"the plan of this account has ended"}]}`
 	r.mu.Unlock()
-	_, err = p.image(t.Context(), r.host+"/noise:3", nil)
+	_, err = p.image(t.Context(), r.host+"/noise:3", p.cfg.PullPolicy, nil)
 	wantError(t, err, sandbox.KindImagePullFailed, "", "the plan of this account has ended")
 }

@@ -19,7 +19,7 @@ const volumePrefix = "tai-sbx-"
 // volumeName is the volume of an owner's workspace (DUR-2, D7). A dot cannot be
 // in a key, so no principal's name can be another owner's.
 func volumeName(owner sandbox.Owner, key string) string {
-	if owner.Principal {
+	if owner.Principal || owner.Tools {
 		return volumePrefix + owner.Hash() + "." + key
 	}
 	return volumePrefix + key

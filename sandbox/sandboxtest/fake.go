@@ -2,8 +2,10 @@
 package sandboxtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"sync"
@@ -167,7 +169,15 @@ func (f *Fake) Create(ctx context.Context, id string, spec sandbox.Spec, progres
 		}
 		files = f.workspaces[name].files
 	}
-	s := &fakeSession{fake: f.engine, spec: spec, files: files, info: infoOf(id, f.instance, spec)}
+	if spec.Operator != nil {
+		for _, file := range spec.Operator.Files {
+			mode := fs.FileMode(cmp.Or(file.Mode, 0o600))
+			if _, err := files.write([]sandbox.FileWrite{{Path: file.Path, Content: []byte(file.Content.Reveal()), Mode: &mode}}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s := &fakeSession{fake: f.engine, spec: spec.WithoutFiles(), files: files, info: infoOf(id, f.instance, spec)}
 	f.sessions[id] = s
 	return s, nil
 }
@@ -176,7 +186,7 @@ func infoOf(id, instance string, spec sandbox.Spec) sandbox.Info {
 	info := sandbox.Info{
 		ID: id, Instance: instance, OwnerHash: spec.Owner.Hash(), Image: spec.Image, ImageID: "sha256:" + fmt.Sprintf("%064d", len(spec.Image)),
 		Network: spec.Network, Durability: spec.Durability, WorkspaceKey: spec.WorkspaceKey, WorkspacePath: workspacePath,
-		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL, State: sandbox.StateRunning,
+		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL, State: sandbox.StateRunning, Tools: spec.Owner.Tools,
 	}
 	for name := range spec.Env {
 		info.EnvNames = append(info.EnvNames, name)
@@ -185,8 +195,8 @@ func infoOf(id, instance string, spec sandbox.Spec) sandbox.Info {
 	if spec.CPU != nil {
 		info.CPU = *spec.CPU
 	}
-	if spec.MemoryMB != nil {
-		info.MemoryMB = *spec.MemoryMB
+	if memory := spec.Memory(); memory != nil {
+		info.MemoryMB = (*memory-1)>>20 + 1
 	}
 	if spec.Pids != nil {
 		info.Pids = *spec.Pids
