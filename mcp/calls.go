@@ -20,11 +20,13 @@ type calls struct {
 	mu     sync.Mutex
 	closed bool
 	live   map[string]map[*liveCall]struct{}
+	owners map[string]int // of each principal, the calls that count
 }
 
 type liveCall struct {
 	cancel context.CancelCauseFunc
 	counts bool
+	owner  string
 }
 
 // errClientGone is why a call ends whose client has left.
@@ -33,10 +35,11 @@ var errClientGone = sandbox.Errorf("serve", sandbox.KindCancelled, "the client h
 // errShutdown is why a call ends when the server does.
 var errShutdown = sandbox.Errorf("serve", sandbox.KindUnavailable, "the server is shutting down")
 
-// enter counts a call of a client in. An urgent one, that takes something off
+// enter counts a call of a client in, and of its principal where there is one. An
+// urgent one, that takes something off
 // the server, is never refused for their number. The returned context ends with
 // the client; leave must be called at the call's end.
-func (c *calls) enter(ctx context.Context, client string, urgent bool) (context.Context, func(), error) {
+func (c *calls) enter(ctx context.Context, client, owner string, urgent bool) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -52,8 +55,17 @@ func (c *calls) enter(ctx context.Context, client string, urgent bool) (context.
 	if counted >= maxCalls && !urgent {
 		return nil, nil, sandbox.Errorf("serve", sandbox.KindBusy, "%d calls of this client are under way, the most that may be; wait for one to end", counted)
 	}
+	if owner != "" && c.owners[owner] >= maxOwnerCalls && !urgent {
+		return nil, nil, sandbox.Errorf("serve", sandbox.KindBusy, "%d calls of this principal are under way, the most that may be; wait for one to end", c.owners[owner])
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	call := &liveCall{cancel: cancel, counts: !urgent}
+	call := &liveCall{cancel: cancel, counts: !urgent, owner: owner}
+	if owner != "" && !urgent {
+		if c.owners == nil {
+			c.owners = map[string]int{}
+		}
+		c.owners[owner]++
+	}
 	if mine == nil {
 		if c.live == nil {
 			c.live = map[string]map[*liveCall]struct{}{}
@@ -71,6 +83,11 @@ func (c *calls) leave(client string, call *liveCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.live[client], call)
+	if call.owner != "" && call.counts {
+		if c.owners[call.owner]--; c.owners[call.owner] == 0 {
+			delete(c.owners, call.owner)
+		}
+	}
 	if len(c.live[client]) == 0 {
 		delete(c.live, client)
 	}

@@ -46,6 +46,15 @@ func (c caller) ceilings() *sandbox.Ceilings {
 	return c.principal.Ceilings
 }
 
+// principalName is what the caller's calls are counted under; empty without a
+// principal.
+func (c caller) principalName() string {
+	if c.principal == nil {
+		return ""
+	}
+	return c.principal.Name
+}
+
 // permitted leaves the tools that the caller may use. mcp-go asks it for the
 // list and for each call.
 func (s *Server) permitted(ctx context.Context, tools []mcpgo.Tool) []mcpgo.Tool {
@@ -60,4 +69,14 @@ func (s *Server) permitted(ctx context.Context, tools []mcpgo.Tool) []mcpgo.Tool
 		}
 	}
 	return left
+}
+
+// Cut ends what is being served for principals that may not call any more, and
+// forgets their protocol sessions. Their sandbox sessions stay until they are
+// idle.
+func (s *Server) Cut(names []string) {
+	s.principals.cut(names)
+	s.Handler()
+	s.web.streamable.cut(names)
+	s.web.sse.cut(names)
 }

@@ -14,21 +14,37 @@ import (
 // admit finds who makes a request and puts the principal into its context. What
 // it does not let in is answered here, before any of it has been looked at. A
 // browser's preflight carries no credentials and reaches nothing.
-func (w *web) admit(rw http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+func (w *web) admit(rw http.ResponseWriter, r *http.Request) (_ *http.Request, leave func(), in bool) {
 	if w.s.options.Authenticator == nil || r.Method == http.MethodOptions {
-		return r, true
+		return r, func() {}, true
 	}
 	p, err := w.s.options.Authenticator.Authenticate(r)
 	if err != nil {
-		w.refuse(rw, err)
-		return nil, false
+		w.refuseCaller(rw, err)
+		return nil, nil, false
 	}
-	return r.WithContext(withPrincipal(r.Context(), &p)), true
+	stream := r.Method == http.MethodGet
+	ctx, leave, in := w.s.principals.enter(r.Context(), &p, stream)
+	if !in {
+		rw.Header().Set("Retry-After", "30")
+		writeRPCError(rw, http.StatusTooManyRequests, nil, rpcBusy, strconv.Itoa(maxStreams)+" streams of this principal are open, the most that may be")
+		return nil, nil, false
+	}
+	// A principal that was taken out between the two has not been seen by cut: a
+	// call is over soon, a stream would stay.
+	if stream {
+		if _, err := w.s.options.Authenticator.Authenticate(r); err != nil {
+			leave()
+			w.refuseCaller(rw, err)
+			return nil, nil, false
+		}
+	}
+	return r.WithContext(withPrincipal(ctx, &p)), leave, true
 }
 
-// refuse answers a request that has no principal. An error that is no Refusal
+// refuseCaller answers a request that has no principal. An error that is no Refusal
 // stays here: nobody foresaw it.
-func (w *web) refuse(rw http.ResponseWriter, err error) {
+func (w *web) refuseCaller(rw http.ResponseWriter, err error) {
 	var refusal *principal.Refusal
 	if !errors.As(err, &refusal) {
 		ref := newReference()

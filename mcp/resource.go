@@ -52,7 +52,7 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 	if err != nil {
 		return nil, err
 	}
-	ctx, leave, err := s.calls.enter(ctx, c.key(), false)
+	ctx, leave, err := s.calls.enter(ctx, c.key(), c.principalName(), false)
 	if err != nil {
 		return nil, err
 	}

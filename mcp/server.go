@@ -33,6 +33,8 @@ type Options struct {
 
 	// Authenticator tells who makes an HTTP request; nil: nobody is asked, and all is Owner's.
 	Authenticator  Authenticator
+	RatePerMinute  int                         // messages of a principal without a rate of its own; 0: 600
+	Metadata       http.Handler                // served below /.well-known/oauth-protected-resource, to anybody; nil: nothing is
 	AllowedOrigins []string                    // browsers' origins that may call; any other is refused
 	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
 	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
@@ -60,10 +62,11 @@ type Server struct {
 	tools []tool
 	work  sync.WaitGroup // sessions of clients that have left, being destroyed
 
-	calls    calls
-	streams  streams
-	defaults defaults
-	cursors  cursors
+	calls      calls
+	principals principals
+	streams    streams
+	defaults   defaults
+	cursors    cursors
 
 	webOnce sync.Once
 	web     *web // made by Handler
@@ -78,8 +81,12 @@ func New(o Options) *Server {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 32 << 20
 	}
+	if o.RatePerMinute <= 0 {
+		o.RatePerMinute = 600
+	}
 	s := &Server{
-		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
+		principals: principals{perMinute: o.RatePerMinute},
+		manager:    o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
 		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
 		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
 	}

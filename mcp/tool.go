@@ -174,7 +174,10 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 	if s.setup != nil {
 		return nil, setupFailure(s.setup)
 	}
-	ctx, leave, err := s.calls.enter(ctx, c.key(), t.urgent)
+	if wait := overRate(ctx); wait > 0 {
+		return nil, tooFast(wait)
+	}
+	ctx, leave, err := s.calls.enter(ctx, c.key(), c.principalName(), t.urgent)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,10 @@ func newWeb(s *Server) *web {
 	w.mux.Handle("/mcp", w.guard(overHTTP, http.HandlerFunc(w.serveMCP)))
 	w.mux.Handle("/sse", w.guard(overSSE, http.HandlerFunc(w.serveSSE)))
 	w.mux.Handle("/message", w.guard(overSSE, http.HandlerFunc(w.serveMessage)))
+	if metadata := s.options.Metadata; metadata != nil {
+		w.mux.Handle("GET /.well-known/oauth-protected-resource", w.screen(metadata))
+		w.mux.Handle("GET /.well-known/oauth-protected-resource/", w.screen(metadata))
+	}
 	w.mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { writeStatus(rw, http.StatusOK, "alive") })
 	w.mux.Handle("GET /readyz", &readiness{s: s})
 	return w
@@ -85,6 +89,9 @@ func (w *web) serveMCP(rw http.ResponseWriter, r *http.Request) {
 	case r.Header.Get(headerSession) == "":
 		refuseNoSession(rw, nil)
 	default:
+		if _, ok := w.pace(rw, r, nil); !ok {
+			return
+		}
 		session, release, ok := w.streamable.find(r.Header.Get(headerSession), w.s.callerOf(r.Context()).owner)
 		if !ok {
 			refuseSession(rw, nil)

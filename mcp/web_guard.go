@@ -14,10 +14,25 @@ import (
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 )
 
-// guard stands before every protocol endpoint: it catches panics, refuses what
-// a browser sends for a foreign page and names the server is not reached by
-// (MT-08, T50), and marks over which transport a request came.
+// guard stands before every protocol endpoint: it screens a request, asks who
+// makes it, and marks over which transport it came.
 func (w *web) guard(t transport, next http.Handler) http.Handler {
+	return w.screen(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		r, leave, in := w.admit(rw, r)
+		if !in {
+			return
+		}
+		defer leave()
+		// Proxies that hold a stream back in their buffer would hold progress
+		// back with it (MT-07).
+		rw.Header().Set("X-Accel-Buffering", "no")
+		next.ServeHTTP(rw, r.WithContext(withTransport(r.Context(), t)))
+	}))
+}
+
+// screen catches panics, and refuses what a browser sends for a foreign page and
+// names the server is not reached by (MT-08, T50).
+func (w *web) screen(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer func() {
 			fault := recover()
@@ -42,14 +57,7 @@ func (w *web) guard(t transport, next http.Handler) http.Handler {
 		if w.crossOrigin(rw, r) {
 			return
 		}
-		r, in := w.admit(rw, r)
-		if !in {
-			return
-		}
-		// Proxies that hold a stream back in their buffer would hold progress
-		// back with it (MT-07).
-		rw.Header().Set("X-Accel-Buffering", "no")
-		next.ServeHTTP(rw, r.WithContext(withTransport(r.Context(), t)))
+		next.ServeHTTP(rw, r)
 	})
 }
 

@@ -14,6 +14,9 @@ func (w *web) servePost(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m, fault := readMessage(body)
+	if r, ok = w.pace(rw, r, &m); !ok {
+		return
+	}
 	if fault != nil {
 		writeRPC(rw, http.StatusBadRequest, rpcError(m.id, fault.code, fault.text))
 		return

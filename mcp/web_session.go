@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +133,22 @@ func (c *clientSessions) remove(session *clientSession) {
 	delete(c.ids, session.id)
 	c.mu.Unlock()
 	if known {
+		c.over(session)
+	}
+}
+
+// cut ends the sessions of some principals.
+func (c *clientSessions) cut(names []string) {
+	c.mu.Lock()
+	var gone []*clientSession
+	for id, session := range c.ids {
+		if session.owner.Principal && slices.Contains(names, session.owner.Name) {
+			delete(c.ids, id)
+			gone = append(gone, session)
+		}
+	}
+	c.mu.Unlock()
+	for _, session := range gone {
 		c.over(session)
 	}
 }

@@ -15,6 +15,9 @@ func (w *web) serveSSE(rw http.ResponseWriter, r *http.Request) {
 		refuseMethod(rw, http.MethodGet)
 		return
 	}
+	if _, ok := w.pace(rw, r, nil); !ok {
+		return
+	}
 	session, release, err := w.sse.begin(w.ctx, w.s.callerOf(r.Context()).owner)
 	if err != nil {
 		refuseBusy(rw, nil, err)
@@ -44,6 +47,9 @@ func (w *web) serveMessage(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m, fault := readMessage(body)
+	if r, ok = w.pace(rw, r, &m); !ok {
+		return
+	}
 	if fault != nil {
 		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
 		return

@@ -3,6 +3,7 @@ package principal
 import (
 	"path"
 	"slices"
+	"time"
 
 	"caisson/sandbox"
 )
@@ -17,6 +18,7 @@ type Principal struct {
 	Tools         []string          // path.Match patterns of the tools it may see and call; empty: all
 	Policy        string            // the execution policy of the manifest's tools; empty: the default one
 	RatePerMinute int               // messages; 0: the server's rate
+	Until         time.Time         // when what it has shown ends, and a stream with it; zero: never
 }
 
 // May says whether the principal may see and call a tool.
@@ -29,3 +31,13 @@ func (p *Principal) May(tool string) bool {
 
 // Owner is whose the principal's sessions are.
 func (p *Principal) Owner() sandbox.Owner { return sandbox.Owner{Name: p.Name, Principal: true} }
+
+// until is the principal with an end; nil of nil.
+func (p *Principal) until(end time.Time) *Principal {
+	if p == nil {
+		return nil
+	}
+	ends := *p
+	ends.Until = end
+	return &ends
+}

@@ -100,3 +100,13 @@ func (r Reader) Required(n Node, what, key string) (Node, bool) {
 	}
 	return value, ok
 }
+
+// Number reads a number of a range.
+func (r Reader) Number(n Node, what string, least, most float64) (float64, bool) {
+	value, err := strconv.ParseFloat(n.Text, 64)
+	if n.Kind != KindInt && n.Kind != KindFloat || err != nil || math.IsNaN(value) || value < least || value > most {
+		r.Add(n.At, "%s is a number from %g to %g", what, least, most)
+		return 0, false
+	}
+	return value, true
+}
