@@ -27,7 +27,7 @@ func (s *Server) sessionExtendTool() tool {
 
 func (s *Server) sessionExtend(_ context.Context, c *call, in *sessionExtendInput) (*reply, error) {
 	c.session = *in.session
-	info, err := s.manager.Extend(c.owner, *in.session, seconds(or(in.ttl, 0)))
+	info, err := s.manager.Extend(c.owner, *in.session, seconds(or(in.ttl, 0)), c.ceilings())
 	if err != nil {
 		return nil, err
 	}

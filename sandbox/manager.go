@@ -70,11 +70,14 @@ type Manager struct {
 	life   context.Context
 	end    context.CancelFunc
 	sweeps chan struct{} // one token: sweeps do not overlap
+	halt   context.Context
+	stop   context.CancelFunc // ends halt: creates under way are cut off
 
 	mu        sync.Mutex
 	tenure    tenure
 	leaseless map[string]time.Time // instances that have sessions and no lease, since when by the engine's clock
 	closed    bool
+	halted    bool // by Halt
 	sessions  map[string]*entry
 	lost      map[string]lostSession
 	execs     map[string]*record
@@ -115,10 +118,11 @@ func NewManager(o Options) *Manager {
 	if o.Observer == nil {
 		o.Observer = Unobserved{}
 	}
-	life, end := context.WithCancel(context.Background()) // the manager's own life, until Close
+	life, end := context.WithCancel(context.Background())  // the manager's own life, until Close
+	halt, stop := context.WithCancel(context.Background()) // likewise: a shutdown cuts no create off
 	m := &Manager{
 		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log, observer: o.Observer,
-		life: life, end: end, sweeps: make(chan struct{}, 1),
+		life: life, end: end, sweeps: make(chan struct{}, 1), halt: halt, stop: stop,
 		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
 		tenure: newTenure(), leaseless: map[string]time.Time{},
 	}
@@ -132,7 +136,7 @@ func NewManager(o Options) *Manager {
 // server before are back, and this server neither ends nor has lost its place.
 func (m *Manager) Ready(ctx context.Context) error {
 	m.mu.Lock()
-	closed, fenced := m.closed, m.tenure.fenced
+	closed, halted, fenced := m.closed, m.halted, m.tenure.fenced
 	var waiting error
 	if m.tenure.asked && !m.tenure.recovered {
 		waiting = m.unheard("check readiness")
@@ -141,6 +145,8 @@ func (m *Manager) Ready(ctx context.Context) error {
 	switch {
 	case fenced:
 		return fencedError("check readiness")
+	case halted:
+		return stoppedByOperator("check readiness")
 	case closed:
 		return shuttingDown()
 	case waiting != nil:

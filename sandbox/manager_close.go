@@ -37,7 +37,8 @@ func (m *Manager) runningExecs() []*Exec {
 	return running
 }
 
-// Close ends the manager: no new work is taken, sessions that are not kept are destroyed,
+// Close ends the manager: no new work is taken, sessions that are not kept are destroyed
+// (those that run the manifest's tools are never kept),
 // commands in those that are kept are stopped, all side by side, and every goroutine has
 // ended when it returns. Persistent workspaces stay. ctx bounds the wait for the engine;
 // what could not be done is in the error. After a fence nothing is done on the engine.
@@ -85,7 +86,7 @@ func (m *Manager) endAll() error {
 	m.mu.Lock()
 	leaving := map[string]*entry{}
 	for id, e := range m.sessions {
-		if e.session != nil && !e.leaving && !m.keep.keeps(e.spec.Durability) {
+		if e.session != nil && !e.leaving && (m.halted || e.info.Tools || !m.keep.keeps(e.spec.Durability)) {
 			e.leaving, e.why = true, wasShutDown
 			leaving[id] = e
 		}

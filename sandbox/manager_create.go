@@ -25,6 +25,9 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 	if err != nil || live != nil {
 		return m.shared(live), err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.halt, cancel)()
 	began := time.Now()
 	session, err := m.make(ctx, id, spec, progress)
 	m.observer.SessionMade(time.Since(began), err)
@@ -32,15 +35,18 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 	defer m.mu.Unlock()
 	if err != nil {
 		delete(m.sessions, id)
+		if m.halted {
+			err = stoppedByOperator("create session").Because(err)
+		}
 		return Info{}, err
 	}
 	now := time.Now()
 	e.session, e.info, e.lastSeen, e.made = session, session.Info(), StateRunning, now
 	e.touch(now)
-	if m.closed {
+	if err := m.refusing("create session"); err != nil {
 		e.leaving = true
-		m.work.Go(func() { _ = m.remove(id, e, "the server is shutting down") }) // it logs what it could not remove
-		return Info{}, shuttingDown()
+		m.work.Go(func() { _ = m.remove(id, e, err.Text) }) // it logs what it could not remove
+		return Info{}, err
 	}
 	m.log.Info("session created", "session", ShortID(id), "owner", e.owner, "image", spec.Image, "network", spec.Network)
 	return e.view(now), nil
@@ -120,8 +126,8 @@ func (m *Manager) discard(id string) error {
 func (m *Manager) admit(id string, spec Spec) (e, live *entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return nil, nil, shuttingDown()
+	if err := m.refusing("create session"); err != nil {
+		return nil, nil, err
 	}
 	mine, owner := 0, spec.Owner.Hash()
 	for _, other := range m.sessions {
@@ -133,18 +139,35 @@ func (m *Manager) admit(id string, spec Spec) (e, live *entry, err error) {
 			return nil, other, m.shareable(other, spec)
 		}
 	}
-	if m.limits.PerOwner > 0 && mine >= m.limits.PerOwner {
-		return nil, nil, Errorf("create session", KindLimit, "you have %d sessions, the most that one owner may have; destroy one first (session_list shows them)", mine)
+	if err := m.quota(spec, mine); err != nil {
+		return nil, nil, err
 	}
 	if m.limits.Sessions > 0 && len(m.sessions) >= m.limits.Sessions {
 		return nil, nil, Errorf("create session", KindLimit, "the server holds %d sessions, the most that it may; try again later", len(m.sessions))
 	}
-	e = &entry{owner: owner, spec: spec, lastSeen: StateCreating, info: Info{
+	e = &entry{owner: owner, spec: spec.WithoutFiles(), lastSeen: StateCreating, info: Info{
 		ID: id, Image: spec.Image, Network: spec.Network, Durability: spec.Durability, WorkspaceKey: spec.WorkspaceKey,
 		Labels: spec.Labels, CreatedAt: time.Now(), TTL: spec.TTL,
 	}}
 	m.sessions[id] = e
 	return e, nil, nil
+}
+
+// quota refuses one more session than an owner may have beside mine. A principal's own
+// bound is for its sessions; the containers of its tools are its rules' and the policy's
+// choice, and have the server's alone.
+func (m *Manager) quota(spec Spec, mine int) error {
+	most := m.limits.PerOwner
+	if spec.Ceilings != nil && !spec.Owner.Tools {
+		most = tighter(most, spec.Ceilings.Sessions)
+	}
+	switch {
+	case most <= 0 || mine < most:
+		return nil
+	case spec.Owner.Tools:
+		return Errorf("create session", KindLimit, "%d containers run tools for you, the most that one owner may have; try again when a call has ended", mine)
+	}
+	return Errorf("create session", KindLimit, "you have %d sessions, and the most that you may have is %d; destroy one first (session_list shows them)", mine, most)
 }
 
 // shareable says why a live session cannot serve for spec, if it cannot.

@@ -84,6 +84,9 @@ func (m *Manager) checkExec(spec *ExecSpec) error {
 func (m *Manager) admitExec(owner Owner, sessionID string) (*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.halted {
+		return nil, stoppedByOperator("start command")
+	}
 	e, err := m.find(owner, sessionID)
 	switch {
 	case err != nil:

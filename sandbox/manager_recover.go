@@ -2,33 +2,46 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 )
 
 // recover puts the sessions that the engine has of this instance on the books, as the
 // server before left them, each with a fresh idle time (D14). What was never started was
-// never anybody's, and goes.
+// never anybody's, and goes; so do containers of tools, whose calls ended with that server.
 func (m *Manager) recover(ctx context.Context) error {
 	seen, err := m.provider.List(ctx)
 	if err != nil {
 		return err
 	}
+	var going []string
 	for _, info := range seen {
-		if info.Instance != m.instance || m.knows(info.ID) {
-			continue
-		}
-		if info.State == StateCreating {
-			m.log.Info("half-made session removed", "session", ShortID(info.ID))
-			if _, err := m.provider.Destroy(ctx, info.ID); err != nil {
+		switch {
+		case info.Instance != m.instance || m.knows(info.ID):
+		case info.State == StateCreating || info.Tools:
+			m.log.Info("removed after a restart", "session", ShortID(info.ID), "state", info.State, "tools", info.Tools)
+			going = append(going, info.ID)
+		default:
+			if err := m.restore(ctx, info.ID); err != nil {
 				return err
 			}
-			continue
-		}
-		if err := m.restore(ctx, info.ID); err != nil {
-			return err
 		}
 	}
+	// Those that cannot be ended now are ended by a later sweep, and keep nothing waiting.
+	m.report("not all remains of the server before could be removed", m.destroyEach(ctx, going))
 	return nil
+}
+
+// destroyEach ends sessions that are on nobody's books, side by side.
+func (m *Manager) destroyEach(ctx context.Context, ids []string) error {
+	errs := make([]error, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		all.Go(func() { _, errs[i] = m.provider.Destroy(ctx, id) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 func (m *Manager) restore(ctx context.Context, id string) error {

@@ -341,7 +341,7 @@ func TestTTL07_AttackT69_UsedAtTheLastMomentIsNeverRemoved(t *testing.T) {
 				owner := sandbox.Owner{Name: fmt.Sprint(i)}
 				for range 5 {
 					<-time.After(ttl - time.Duration(i)) // as it expires, or just before
-					if _, err := m.Extend(owner, s.ID, 0); err != nil {
+					if _, err := m.Extend(owner, s.ID, 0, nil); err != nil {
 						t.Errorf("ttl %v: %v", ttl, err)
 						return
 					}

@@ -73,10 +73,11 @@ func (m *Manager) reconcile(seen []Info, asked time.Time) {
 }
 
 // Extend renews a session's idle time; ttl, where it is not zero, becomes its
-// time to live if it is longer. It never shortens.
-func (m *Manager) Extend(owner Owner, id string, ttl time.Duration) (Info, error) {
-	if m.policy.MaxTTL > 0 && ttl > m.policy.MaxTTL {
-		return Info{}, Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(m.policy.MaxTTL.Seconds()))
+// time to live if it is longer, within the policy's ceiling and those of bounds, which may
+// be nil. It never shortens.
+func (m *Manager) Extend(owner Owner, id string, ttl time.Duration, bounds *Ceilings) (Info, error) {
+	if most := m.policy.within(bounds).MaxTTL; most > 0 && ttl > most {
+		return Info{}, Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(most.Seconds()))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

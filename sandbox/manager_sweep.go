@@ -38,7 +38,7 @@ func (m *Manager) Sweep() []string {
 	)
 	for id, e := range due {
 		all.Go(func() {
-			if err := m.remove(id, e, wasIdle); err == nil {
+			if err := m.remove(id, e, e.why); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				ended = append(ended, id)
@@ -63,7 +63,14 @@ func (m *Manager) expired(now time.Time) map[string]*entry {
 	}
 	due := map[string]*entry{}
 	for id, e := range m.sessions {
-		if e.session != nil && !e.leaving && e.holds == 0 && now.After(e.expires) {
+		if e.session == nil || e.leaving {
+			continue
+		}
+		switch {
+		case m.halted: // Halt could not end it in its time
+			e.leaving, e.why = true, wasHalted
+			due[id] = e
+		case e.holds == 0 && now.After(e.expires):
 			e.leaving, e.why = true, wasIdle
 			due[id] = e
 		}

@@ -152,7 +152,7 @@ func TestTTL01_TTL02_TTL06_IdleSessionEndsAndSaysWhy(t *testing.T) {
 	managed(t, sandbox.Limits{ReapInterval: time.Second}, func(t *testing.T, m *sandbox.Manager, e *engine) {
 		s := create(t, m, sandbox.Spec{TTL: 10 * time.Second})
 		<-time.After(8 * time.Second)
-		if _, err := m.Extend(alice, s.ID, 0); err != nil {
+		if _, err := m.Extend(alice, s.ID, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(8 * time.Second)
@@ -195,7 +195,7 @@ func TestBugLC04_ExpiryNeverMovesEarlier(t *testing.T) {
 		last := s.ExpiresAt
 		for _, step := range []func(){
 			func() { _, _ = m.List(t.Context(), alice) },
-			func() { _, _ = m.Extend(alice, s.ID, time.Second) },
+			func() { _, _ = m.Extend(alice, s.ID, time.Second, nil) },
 			func() {
 				exec, err := m.StartExec(t.Context(), alice, s.ID, sandbox.ExecSpec{Argv: []string{"x"}})
 				if err != nil {
@@ -228,7 +228,7 @@ func TestAttackT47_ForeignHandleIsOneThatNeverWas(t *testing.T) {
 		for name, ask := range map[string]func(id string) error{
 			"session": func(id string) error { _, err := m.Session(bob, id); return err },
 			"acquire": func(id string) error { _, _, err := m.Acquire(bob, id); return err },
-			"extend":  func(id string) error { _, err := m.Extend(bob, id, 0); return err },
+			"extend":  func(id string) error { _, err := m.Extend(bob, id, 0, nil); return err },
 			"exec": func(id string) error {
 				_, err := m.StartExec(t.Context(), bob, id, sandbox.ExecSpec{Argv: []string{"x"}})
 				return err

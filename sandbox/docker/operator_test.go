@@ -60,7 +60,10 @@ func TestTX13_AttackT01_RuntimesAndPullPoliciesOfARule(t *testing.T) {
 		isolation   sandbox.Isolation
 		asked, want string
 	}{
-		{"", "", "runsc"}, {"", "crun", "crun"}, {sandbox.IsolationVM, "", "kata"}, {sandbox.IsolationVM, "kata", "kata"},
+		{"", "", "runsc"},
+		{"", "crun", "crun"},
+		{sandbox.IsolationVM, "", "kata"},
+		{sandbox.IsolationVM, "kata", "kata"},
 		{sandbox.IsolationVM, "runsc", "kata"}, // what a rule has that names none
 		{sandbox.IsolationVM, "crun", ""},
 	} {
@@ -86,8 +89,17 @@ func TestD25_TX13_UsersOfARuleAreNeverRoot(t *testing.T) {
 		{"4242", account{4242, 4242, "sandbox", workspacePath}},
 		{"4242:50", account{4242, 50, "sandbox", workspacePath}},
 		{"zero", account{70, 0, "zero", "/zero"}},
-		{"root", account{}}, {"0", account{}}, {"0:50", account{}}, {"00", account{}}, {"toor", account{}}, {"web:0", account{}}, {"web:root", account{}},
-		{"-1", account{}}, {"nosuch", account{}}, {"web:nosuch", account{}}, {":50", account{}},
+		{"root", account{}},
+		{"0", account{}},
+		{"0:50", account{}},
+		{"00", account{}},
+		{"toor", account{}},
+		{"web:0", account{}},
+		{"web:root", account{}},
+		{"-1", account{}},
+		{"nosuch", account{}},
+		{"web:nosuch", account{}},
+		{":50", account{}},
 	} {
 		got, err := engineImage{user: "root", asked: c.user}.account(parsePasswd([]byte(passwd)), parseGroup([]byte(testGroup)))
 		if c.want == (account{}) {
