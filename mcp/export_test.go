@@ -133,3 +133,8 @@ func LookTwice(ctx, ended context.Context, spool *sandbox.Spool, pattern string)
 	first = m.next[0]
 	return first, m.look(ctx, spool)
 }
+
+// Notify reports progress the way our own tools do.
+func Notify(ctx context.Context, params map[string]any) error {
+	return exchangeOf(ctx).notify("notifications/progress", params)
+}
