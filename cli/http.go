@@ -16,6 +16,9 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
+	maxStreams        = 128 // of one HTTP/2 connection
+	pingAfter         = 30 * time.Second
+	pingTimeout       = 15 * time.Second
 	// drainLimit is how long calls may take to end once they have been
 	// cancelled: as long as a stop may (STP-12), and a moment more.
 	drainLimit = 6 * time.Second
@@ -34,12 +37,23 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: idleTimeout,
+		},
+		ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
-	_, _ = fmt.Fprintf(v.stderr, "caisson: listening on http://%s (/mcp, /sse)\n", listener.Addr())
+	serve, scheme := web.Serve, "http"
+	if v.certificate != nil {
+		web.TLSConfig, scheme = v.certificate.server(), "https"
+		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
+	_, _ = fmt.Fprintf(v.stderr, "caisson: listening on %s://%s (/mcp, /sse)\n", scheme, listener.Addr())
 	v.recover(ctx)
+	defer v.door.watch(ctx)()
 	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(listener) }()
+	go func() {
+		ended <- serve(newConnections(listener, v.settings.MCP.MaxConnections, v.settings.MCP.MaxConnectionsPerAddress))
+	}()
 	select {
 	case err = <-ended:
 		return err // nobody asked it to end

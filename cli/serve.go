@@ -50,6 +50,10 @@ type serving struct {
 	parts    engineParts
 	manager  *sandbox.Manager // nil when a setting is wrong
 	server   *mcp.Server
+
+	policies    func() []string // the execution policies that a principal may have; nil: not known
+	door        *door           // nil without principals
+	certificate *certificate    // nil without TLS of our own
 }
 
 // serve runs a server until its client, a signal or ctx ends it.
@@ -85,6 +89,11 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 	default:
 		printFaults(out, faults)
 		err = setupError(faults)
+	}
+	if err == nil {
+		if err := v.openEndpoint(); err != nil {
+			return errors.Join(err, v.end(ctx))
+		}
 	}
 	v.server = v.newServer(err)
 	serving, graceful := v.graceful(ctx)
@@ -126,6 +135,7 @@ func (v *serving) newServer(setup error) *mcp.Server {
 	if v.manager != nil {
 		o.Ready = v.manager.Ready
 	}
+	v.admission(&o)
 	return mcp.New(o)
 }
 

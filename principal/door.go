@@ -2,6 +2,7 @@ package principal
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -143,6 +144,22 @@ func bearer(headers []string) (string, bool) {
 	scheme, token, found := strings.Cut(strings.TrimSpace(headers[0]), " ")
 	token = strings.TrimSpace(token)
 	return token, found && strings.EqualFold(scheme, "Bearer") && tokenForm.MatchString(token)
+}
+
+// leastToken is how long a token must be that is not guessed: 128 random bits in
+// base64 have 22 characters.
+const leastToken = 22
+
+// CheckToken refuses a token that could not be sent, or that somebody could
+// guess.
+func CheckToken(token string) error {
+	switch {
+	case len(token) < leastToken:
+		return fmt.Errorf("a token has at least %d characters, at random", leastToken)
+	case len(token)+len("Bearer ") > longestToken || !tokenForm.MatchString(token):
+		return errors.New("a token is letters, digits and - . _ ~ + /, perhaps with = at its end")
+	}
+	return nil
 }
 
 // credentialIn names the parameter of an address that looks like a credential.

@@ -135,6 +135,13 @@ func (k *Keeper) complain(err error) {
 	}
 }
 
+// ReadFile reads a file of principals once. The error is Faults, or says that the
+// file cannot be read. Policies are not checked.
+func ReadFile(name string) (*Book, error) {
+	_, book, err := (&Keeper{o: KeeperOptions{File: name}}).read()
+	return book, err
+}
+
 // read reads the file as it is now, and what it was when it was opened.
 func (k *Keeper) read() (os.FileInfo, *Book, error) {
 	file, err := os.Open(k.o.File)

@@ -10,16 +10,9 @@ func Unavailable() []string {
 		DockerPrefix + "EXECUTOR_MODE",
 		DockerPrefix + "IDLE_TTL_SECONDS",
 		DockerPrefix + "NETWORK_MODE",
-		MCPPrefix + "TLS_CERT_PATH",
-		MCPPrefix + "TLS_KEY_PATH",
-		MCPPrefix + "TLS_CLIENT_CA_PATH",
-		MCPPrefix + "PRINCIPALS_FILE",
-		MCPPrefix + "OIDC_ISSUER",
-		MCPPrefix + "OIDC_AUDIENCE",
 		MCPPrefix + "MANIFEST",
 		MCPPrefix + "ALLOW_LOCAL",
 		MCPPrefix + "ALLOW_WEAKER_TOOLS",
-		MCPPrefix + "RATE_PER_MINUTE",
 	}
 }
 

@@ -120,7 +120,7 @@ func TestInstanceIsTheHostsOnHTTPAndUniqueOnStdio(t *testing.T) {
 func TestWhatThisBuildLacksIsRefusedByName(t *testing.T) {
 	for _, set := range []string{
 		"SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
-		"SANDBOX_MCP_PRINCIPALS_FILE=/p.yml", "SANDBOX_MCP_MANIFEST=/m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true",
+		"SANDBOX_MCP_MANIFEST=/m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true",
 	} {
 		name, _, _ := strings.Cut(set, "=")
 		only(t, faults(t, host, set), name, "not available in this build")

@@ -34,6 +34,7 @@ func Load(environ []string) (Settings, error) {
 	s.checkRules(&faults)
 	s.checkAvailable(&faults)
 	s.nameInstance(&faults)
+	s.warnEndpoint()
 	order(faults)
 	if len(faults) > 0 {
 		return s, faults

@@ -143,8 +143,8 @@ func (s *Settings) checkAddr(faults *Faults) {
 	if s.MCP.Transport != "http" || loopback(host) {
 		return
 	}
-	if s.MCP.PrincipalsFile == "" && s.MCP.OIDCIssuer == "" {
-		faults.add(name, "is reachable from other machines, which needs %[1]sPRINCIPALS_FILE or %[1]sOIDC_ISSUER to say who may call", MCPPrefix)
+	if s.MCP.PrincipalsFile == "" && !faults.has(MCPPrefix+"PRINCIPALS_FILE") {
+		faults.add(name, "is reachable from other machines, which needs %sPRINCIPALS_FILE to say who may call", MCPPrefix)
 	}
 	if s.Docker.Instance == "" {
 		faults.add(DockerPrefix+"INSTANCE", "is required when %s is reachable from other machines", name)
@@ -154,20 +154,6 @@ func (s *Settings) checkAddr(faults *Faults) {
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-func (s *Settings) checkEndpoint(faults *Faults) {
-	m := s.MCP
-	if (m.TLSCertPath == "") != (m.TLSKeyPath == "") {
-		faults.add(MCPPrefix+"TLS_CERT_PATH", "and %sTLS_KEY_PATH are set together or not at all", MCPPrefix)
-	}
-	if m.TLSClientCAPath != "" && m.TLSCertPath == "" {
-		faults.add(MCPPrefix+"TLS_CLIENT_CA_PATH", "needs %sTLS_CERT_PATH", MCPPrefix)
-	}
-	if (m.OIDCIssuer == "") != (m.OIDCAudience == "") {
-		faults.add(MCPPrefix+"OIDC_ISSUER", "and %sOIDC_AUDIENCE are set together or not at all", MCPPrefix)
-	}
-	s.want(faults, MCPPrefix+"OIDC_ISSUER", m.OIDCIssuer, func(v string) bool { return strings.HasPrefix(v, "https://") })
 }
 
 // want reports a value that is set and not as it should be.

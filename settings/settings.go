@@ -105,10 +105,12 @@ type MCP struct {
 	TLSCertPath     string `env:"TLS_CERT_PATH" takes:"the path of a file" doc:"The endpoint's own certificate."`
 	TLSKeyPath      string `env:"TLS_KEY_PATH" takes:"the path of a file" doc:"Key of the endpoint's certificate."`
 	TLSClientCAPath string `env:"TLS_CLIENT_CA_PATH" takes:"the path of a file" doc:"Authority of client certificates; with it, clients must show one."`
+	PublicURL       string `env:"PUBLIC_URL" shown:"as each request says" takes:"an http:// or https:// address without a path" doc:"How clients reach the endpoint, where a proxy stands before it; told to those who look for the issuer."`
 
 	PrincipalsFile string   `env:"PRINCIPALS_FILE" takes:"the path of a file" doc:"Who may call: names, hashes of bearer tokens, quotas, ceilings, allowed tools."`
 	OIDCIssuer     string   `env:"OIDC_ISSUER" takes:"an https:// address" doc:"Accept the tokens of this issuer."`
 	OIDCAudience   string   `env:"OIDC_AUDIENCE" takes:"the audience that tokens must name" doc:"Audience that those tokens must name."`
+	AllowedHosts   []string `env:"ALLOWED_HOSTS" shown:"any; on loopback, loopback names" takes:"names such as caisson.example.com, with or without a port, separated by commas" doc:"Names the endpoint is reached by, separated by commas; others get 403."`
 	AllowedOrigins []string `env:"ALLOWED_ORIGINS" shown:"no origin" takes:"origins such as https://app.example.com, separated by commas" doc:"Origins of browsers that may call, separated by commas; others get 403."`
 
 	Manifest         string `env:"MANIFEST" shown:"the built-in tools alone" takes:"the path of a file" doc:"Manifest with tools, toolkits, agents and the execution policy. Never looked for: only this path is read."`
@@ -116,8 +118,10 @@ type MCP struct {
 	AllowLocal       bool   `env:"ALLOW_LOCAL" envDefault:"false" doc:"Let the execution policy run tools as processes of this host."`
 	AllowWeakerTools bool   `env:"ALLOW_WEAKER_TOOLS" envDefault:"false" doc:"Let the execution policy loosen the hardening of tool containers."`
 
-	MaxBodyMB     int64 `env:"MAX_BODY_MB" envDefault:"32" min:"1" max:"1024" doc:"Largest request body in MiB."`
-	RatePerMinute int   `env:"RATE_PER_MINUTE" envDefault:"600" min:"1" max:"1000000" doc:"Requests that one principal may make in a minute."`
+	MaxBodyMB                int64 `env:"MAX_BODY_MB" envDefault:"32" min:"1" max:"1024" doc:"Largest request body in MiB."`
+	MaxConnections           int   `env:"MAX_CONNECTIONS" envDefault:"4096" min:"1" max:"1000000" doc:"Connections to the endpoint at one time; one more is closed."`
+	MaxConnectionsPerAddress int   `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"1024" min:"1" max:"1000000" doc:"Connections from one address, or one IPv6 network of 64 bits."`
+	RatePerMinute            int   `env:"RATE_PER_MINUTE" envDefault:"600" min:"1" max:"1000000" doc:"Requests that one principal may make in a minute."`
 
 	LogLevel  string `env:"LOG_LEVEL" envDefault:"info" oneof:"debug info warn error" doc:"debug, info, warn or error."`
 	LogFormat string `env:"LOG_FORMAT" envDefault:"auto" oneof:"auto text json" doc:"text, json, or auto: text on a terminal and JSON elsewhere. Always on standard error."`
