@@ -1,0 +1,235 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// The bounds of what is taken of a worker's output, whatever it prints.
+const (
+	mostResult   = 64 << 20 // the result's block, in bytes
+	mostLine     = 64 << 10 // a line outside the block that may be a marker or progress
+	mostStderr   = 4 << 10  // a line of standard error that is told
+	mostLines    = 1000     // lines of standard error that are told of one call
+	progressGap  = 20 * time.Millisecond
+	progressStem = "__CAISSON_TOOL_PROGRESS_"
+)
+
+// output reads what a worker prints, as it comes: progress, the block of the
+// result, chatter, of which it keeps the end, and the lines of standard error. It
+// keeps no more than its bounds. One goroutine uses it at a time.
+type output struct {
+	nonce string
+	watch Watch
+	scrub *scrubber
+
+	begin, end, progress []byte
+
+	line   []byte // the line that has not ended
+	long   bool   // and is too long to be anything but chatter
+	inside bool   // between the markers
+	whole  bool   // the end marker has come
+	kept   bytes.Buffer
+	over   bool // the block is larger than its bound
+	gap    bool // something in between is missing
+	tail   []byte
+	cut    bool // there was more chatter than the tail has
+
+	done float64   // of the last progress
+	told time.Time // when it was
+
+	errLine []byte
+	lines   int
+}
+
+func newOutput(nonce string, w Watch, s *scrubber) *output {
+	return &output{
+		nonce: nonce, watch: w, scrub: s,
+		begin: beginLine(nonce), end: endLine(nonce), progress: []byte(progressStem + nonce + "__ "),
+		done: -1,
+	}
+}
+
+// stdout takes the next bytes of standard output.
+func (o *output) stdout(p []byte) {
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			o.part(p)
+			return
+		}
+		o.part(p[:i])
+		o.lineEnd()
+		p = p[i+1:]
+	}
+}
+
+// part takes a piece of a line.
+func (o *output) part(p []byte) {
+	limit := mostLine
+	if o.inside {
+		limit = mostResult
+	}
+	if o.long || len(o.line)+len(p) > limit {
+		o.chatter(o.line)
+		o.chatter(p)
+		o.line, o.long = o.line[:0], true
+		o.over = o.over || o.inside
+		return
+	}
+	o.line = append(o.line, p...)
+}
+
+// lineEnd takes the end of a line.
+func (o *output) lineEnd() {
+	line := o.line
+	o.line = o.line[:0]
+	switch {
+	case o.long:
+		o.long = false
+		o.chatter([]byte("\n"))
+	case bytes.Equal(line, o.begin), bytes.Equal(line, o.end):
+		o.inside = bytes.Equal(line, o.begin)
+		o.whole = o.whole || !o.inside
+		o.keep(line)
+	case o.inside:
+		o.keep(line)
+	case bytes.HasPrefix(line, o.progress):
+		o.tell(line[len(o.progress):])
+	default:
+		o.chatter(line)
+		o.chatter([]byte("\n"))
+	}
+}
+
+// keep keeps a line of the block.
+func (o *output) keep(line []byte) {
+	if o.kept.Len()+len(line) > mostResult+mostLine {
+		o.over = true
+		return
+	}
+	o.kept.Write(line)
+	o.kept.WriteByte('\n')
+}
+
+// chatter keeps the end of what is no part of a result: as much as is shown, and
+// a value of the environment more, so that none is cut in two before it is found.
+func (o *output) chatter(p []byte) {
+	most := tailShown + o.scrub.longest
+	if extra := len(p) - most; extra > 0 {
+		o.tail, p, o.cut = o.tail[:0], p[extra:], true
+	}
+	o.tail = append(o.tail, p...)
+	if extra := len(o.tail) - most; extra > most { // now and then, not for each piece
+		o.tail, o.cut = append(o.tail[:0], o.tail[extra:]...), true
+	}
+}
+
+// lastWords is the end of the chatter as it may be shown.
+func (o *output) lastWords() string {
+	tail := o.scrub.bytes(o.tail)
+	if o.cut {
+		tail = tail[min(o.scrub.longest, len(tail)):] // it may begin in the middle of a value
+	}
+	return cutText(tail[max(0, len(tail)-tailShown):])
+}
+
+// tell passes progress on: rising, and not faster than anybody reads.
+func (o *output) tell(text []byte) {
+	var p struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total"`
+		Message  string  `json:"message"`
+	}
+	if o.watch.Progress == nil || json.Unmarshal(text, &p) != nil || p.Progress <= o.done || time.Since(o.told) < progressGap {
+		return
+	}
+	o.done, o.told = p.Progress, time.Now()
+	o.watch.Progress(Progress{Done: p.Progress, Total: max(p.Total, 0), Text: cutAt(o.scrub.text(clean(p.Message)), mostStderr)})
+}
+
+// stderr takes the next bytes of standard error.
+func (o *output) stderr(p []byte) {
+	if o.watch.Stderr == nil {
+		return
+	}
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		piece := p
+		if i >= 0 {
+			piece = p[:i]
+		}
+		if room := mostStderr + o.scrub.longest - len(o.errLine); room > 0 {
+			o.errLine = append(o.errLine, piece[:min(room, len(piece))]...)
+		}
+		if i < 0 {
+			return
+		}
+		o.errLineEnd()
+		p = p[i+1:]
+	}
+}
+
+func (o *output) errLineEnd() {
+	line := o.errLine
+	o.errLine = o.errLine[:0]
+	if o.lines++; o.lines > mostLines || len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	o.watch.Stderr(cutAt(o.scrub.text(cutText(line)), mostStderr))
+}
+
+// finish takes what has no line end.
+func (o *output) finish() {
+	if len(o.line) > 0 {
+		o.lineEnd()
+	}
+	if len(o.errLine) > 0 {
+		o.errLineEnd()
+	}
+	if left := o.lines - mostLines; left > 0 {
+		o.watch.Stderr(fmt.Sprintf("(%d lines more)", left))
+	}
+}
+
+// result is what was found, scrubbed; found says that it is the tool's own result.
+// Without one the failure says why, after what is given of the worker's end.
+func (o *output) result(ending string) (r Result, found bool) {
+	fault := ""
+	switch {
+	case o.over:
+		fault = fmt.Sprintf("the tool's result is larger than %d MiB", mostResult>>20)
+	case o.gap:
+		fault = "the tool printed more than could be kept, and its result was not whole"
+	default:
+		payload, missing := findBlock(o.kept.Bytes(), o.nonce)
+		if missing == "" {
+			if r, err := decodeResult(payload); err == nil {
+				return o.scrub.result(r), true
+			}
+			return ReadResult(o.scrub.bytes(o.kept.Bytes()), o.nonce), false
+		}
+		fault = missing
+	}
+	if ending != "" {
+		fault += ": " + ending
+	}
+	if words := o.lastWords(); words != "" {
+		fault += "; its output ends: " + words
+	}
+	return Failure(StatusError, fault), false
+}
+
+// cutAt cuts a text at a bound in bytes, before a character.
+func cutAt(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}

@@ -1,0 +1,261 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"caisson/sandbox"
+)
+
+const (
+	// cleanupLimit bounds the removal of a container, on a context of its own.
+	cleanupLimit = 30 * time.Second
+	// lingerLimit is how long a worker may take to end after its result: what it
+	// has started may hold its output for ever.
+	lingerLimit = 5 * time.Second
+	// pieceRead is how much is read of an output at a time.
+	pieceRead = 256 << 10
+	// mostPieces are read before anything else is looked at: an output may come
+	// faster than it is read.
+	mostPieces = 16
+)
+
+var (
+	errBudget = errors.New("the call's time is over")
+	errClosed = errors.New("the executor is closed")
+)
+
+// place is what the executors on containers have in common: whose containers they
+// are, what they are made with, and what has to be known to run a worker in one.
+type place struct {
+	manager  *sandbox.Manager
+	instance *Instance
+	owner    sandbox.Owner
+	ceilings *sandbox.Ceilings
+	log      *slog.Logger
+	worker   []string // argv of the worker in the container
+	scrub    *scrubber
+}
+
+// label names an executor in a log.
+func (i *Instance) label() string {
+	if i.Name != "" {
+		return i.Name
+	}
+	return i.Executor
+}
+
+// spec is the container that the options ask for (TX-12, TX-13).
+func (p *place) spec(idle time.Duration, files ...sandbox.InitialFile) sandbox.Spec {
+	o := p.instance.Options
+	cpu, pids := float64(o.NanoCPUs)/1e9, o.Pids
+	return sandbox.Spec{
+		Owner: p.owner, Image: o.Image, Network: o.Network, CPU: &cpu, Pids: &pids, Env: o.Env, Labels: o.Labels, TTL: idle, Ceilings: p.ceilings,
+		Operator: &sandbox.OperatorSpec{
+			MemoryBytes: o.Memory, CapDrop: o.CapDrop, SecurityOpt: o.SecurityOpt,
+			Runtime: o.Runtime, User: o.User, PullPolicy: o.PullPolicy, Files: files,
+		},
+	}
+}
+
+// budget bounds a call by its envelope's timeout (TX-22).
+func budget(ctx context.Context, e Envelope) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, e.Timeout, errBudget)
+}
+
+// remaining is what is left of a call's time, and never nothing: what has none is
+// ended by its context.
+func remaining(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return DefaultTimeout
+	}
+	return max(time.Until(deadline), time.Millisecond)
+}
+
+// command is the worker as an exec of a session. The envelope is its input, which
+// neither inspect nor ps shows (D19); with a file it reads that instead.
+func (p *place) command(ctx context.Context, envelope []byte, args ...string) sandbox.ExecSpec {
+	argv := append(append([]string(nil), p.worker...), args...)
+	return sandbox.ExecSpec{Argv: argv, Stdin: envelope, Timeout: remaining(ctx)}
+}
+
+// follow reads an exec's output as it comes, until the exec ends, or a little
+// after the result has come, or ctx ends, or stop is closed.
+func follow(ctx context.Context, exec *sandbox.Exec, o *output, stop <-chan struct{}) {
+	defer o.finish()
+	var at [2]int64
+	var late <-chan time.Time
+	for {
+		changed := exec.Spool().Changed()
+		ended := isClosed(exec.Done()) // before the last look
+		some := o.drain(exec.Spool(), &at)
+		switch {
+		case some && (ended || ctx.Err() == nil && !isClosed(stop)):
+			continue
+		case ended:
+			return
+		}
+		if o.whole && late == nil {
+			timer := time.NewTimer(lingerLimit)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-changed:
+		case <-exec.Done():
+		case <-late:
+			return
+		case <-stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// drain takes a part of what has come since at, of both outputs, and says whether
+// there was any.
+func (o *output) drain(spool *sandbox.Spool, at *[2]int64) bool {
+	some := false
+	for i, take := range []func([]byte){o.stdout, o.stderr} {
+		for range mostPieces {
+			chunk, err := spool.Read(sandbox.Stream(i), at[i], pieceRead)
+			if err != nil || len(chunk.Data) == 0 {
+				o.gap = o.gap || err != nil
+				break
+			}
+			if chunk.Offset > at[i] && i == 0 {
+				o.gap = true
+			}
+			at[i] = chunk.Offset + int64(len(chunk.Data))
+			take(chunk.Data)
+			some = true
+		}
+	}
+	return some
+}
+
+// ending says in half a sentence how a worker's exec ended that gave no result.
+func (p *place) ending(v sandbox.ExecView) string {
+	memory := showBytes(p.instance.Options.Memory)
+	switch {
+	case v.OOMKilled != nil && *v.OOMKilled:
+		return "it ran out of memory, of which it may have " + memory
+	case v.Status == sandbox.StatusExited && v.ExitCode != nil && *v.ExitCode == 127:
+		return fmt.Sprintf("the image %s has no worker that could be started", p.instance.Options.Image)
+	case v.Status == sandbox.StatusExited && v.ExitCode != nil:
+		return fmt.Sprintf("its worker ended with exit code %d", *v.ExitCode)
+	case v.Status == sandbox.StatusLost && v.LostReason == sandbox.LostContainerGone:
+		return "its container ended while the call ran; the call may have done a part of its work, and is not repeated"
+	case v.Status == sandbox.StatusLost:
+		return "the connection to it broke; the call may have done its work, and is not repeated"
+	case v.Status == sandbox.StatusKilled:
+		return "it was killed"
+	default:
+		return ""
+	}
+}
+
+// timedOut is the failure of a call that has had its time (TX-20).
+func timedOut(limit time.Duration, where string) Result {
+	return failed("timeout", fmt.Sprintf("the tool did not finish within %s s%s", seconds(limit), where))
+}
+
+// failed is a failure that a program can tell from others by its word.
+func failed(word, text string) Result {
+	r := Failure(StatusError, text)
+	r.Metadata = map[string]json.RawMessage{"failure": quoted(word)}
+	return r
+}
+
+// stoppedByBudget says whether it was the call's time that ended ctx.
+func stoppedByBudget(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errBudget) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// wait waits for what a group still does, or for ctx.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { // ends with the group, whose parts are all bounded
+		defer close(done)
+		group.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return sandbox.Errorf("close executor", sandbox.KindUnknownOutcome, "its containers were still being removed").Because(ctx.Err())
+	}
+}
+
+// stopped is the failure of a call whose context has ended.
+func stopped(ctx context.Context, limit time.Duration, where string) Result {
+	switch {
+	case stoppedByBudget(ctx):
+		return timedOut(limit, where)
+	case errors.Is(context.Cause(ctx), errClosed):
+		return failed("closed", "the executor was closed while the call ran")
+	default:
+		return failed("cancelled", "the call was cancelled"+where)
+	}
+}
+
+// refused is the failure of a call that never began: the container could not be
+// made, or took no command.
+func (p *place) refused(ctx context.Context, limit time.Duration, err error) Result {
+	if ctx.Err() != nil {
+		return stopped(ctx, limit, ": it had not begun")
+	}
+	kind := sandbox.KindOf(err)
+	text := textOf(err)
+	switch kind {
+	case sandbox.KindInternal:
+		p.log.Error("a tool's container could not be used", "error", err)
+		text = "something went wrong in the server"
+	case sandbox.KindSessionLost, sandbox.KindSessionNotFound:
+		text = "its container was gone"
+	case sandbox.KindLimit:
+		text = "as many tools run as may at one time; call again when one of them has ended"
+	}
+	r := failed(kind.String(), "the tool was not run: "+text)
+	r.Metadata["started"] = json.RawMessage("false")
+	return r
+}
+
+// stamp says who ran a call, over what the worker says of itself (TX-21), and takes
+// out of all of it what is not to be seen.
+func (p *place) stamp(r Result, began time.Time, more map[string]string) Result {
+	r = p.scrub.result(r)
+	if r.Metadata == nil {
+		r.Metadata = map[string]json.RawMessage{}
+	}
+	if r.Timestamp.IsZero() {
+		r.Timestamp = time.Now().UTC()
+	}
+	r.Metadata["executor"] = quoted(p.instance.Executor)
+	for name, value := range more {
+		r.Metadata[name] = quoted(value)
+	}
+	r.Metadata["duration_ms"], _ = json.Marshal(time.Since(began).Milliseconds())
+	return r
+}
+
+func quoted(text string) json.RawMessage {
+	b, _ := json.Marshal(text) // a string always has a form
+	return b
+}
