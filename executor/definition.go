@@ -1,7 +1,12 @@
 package executor
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"maps"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"caisson/sandbox"
 )
@@ -40,39 +45,75 @@ const (
 		`"required":["question"],"additionalProperties":false}`
 )
 
-// own lists the definitions of a manifest's tools and agents: all but those of
-// toolkits, which only their servers know.
-func (m *Manifest) own() []entry {
-	var all []entry
+// entry is a definition with what a call of it needs.
+type entry struct {
+	Definition
+	subject Subject
+	path    string         // of the envelope
+	method  string         // of a toolkit: the tool's own name
+	parts   map[string]any // what the tool is made from
+	schema  *jsonschema.Schema
+}
+
+// envelope makes the envelope of one call, for a client session: a REPL is one for
+// each (D26).
+func (e *entry) envelope(arguments json.RawMessage, client string) (Envelope, error) {
+	parts := e.parts
+	if e.path == REPLPath {
+		parts = maps.Clone(parts)
+		parts["instance"] = clientHash(client)
+	}
+	return newEnvelope(e.path, e.method, arguments, parts)
+}
+
+// clientHash names a client session without telling its key; no session has none.
+func clientHash(client string) string {
+	if client == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("client\x00" + client))
+	return hex.EncodeToString(sum[:8])
+}
+
+// own lists a manifest's tools and agents: all but what toolkits have, which only
+// their servers know.
+func (m *Manifest) own() []*entry {
+	var all []*entry
 	for _, t := range m.Tools {
-		e := entry{subject: t.subject(t.Name), path: CommandPath, parts: map[string]any{"name": t.Name, "command": t.Command}}
+		e := &entry{subject: t.subject(t.Name), path: CommandPath, parts: map[string]any{"name": t.Name, "command": t.Command}}
 		e.Definition = Definition{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Kind: KindCommand}
 		if t.REPL != "" {
 			e.path, e.parts = REPLPath, map[string]any{"name": t.Name}
 			e.Kind, e.InputSchema = KindREPL, json.RawMessage(replSchema)
 		}
-		all = append(all, m.open(e))
+		all = append(all, e)
 	}
 	for _, a := range m.Agents {
-		all = append(all, m.open(entry{
+		all = append(all, &entry{
 			Definition: Definition{Name: a.Name, Description: a.Description, InputSchema: json.RawMessage(agentSchema), Kind: KindAgent},
-			subject:    a.subject(a.Name), path: AgentPath, parts: a.parts(),
-		}))
+			subject:    a.subject(a.Name), path: AgentPath, parts: map[string]any{
+				"agent_ref": a.Ref, "tool_name": a.Name, "tool_description": a.Description, "use_conversation_method": true,
+			},
+		})
+	}
+	for _, e := range all {
+		// Nobody says what these do: the worst is taken to be true, but that a tool
+		// without a network touches no open world.
+		instance := m.policies[0].Resolve(e.subject).Rule.Instance
+		e.Destructive = true
+		e.OpenWorld = instance.Executor != Docker || instance.Options.Network != sandbox.NetworkNone
+		e.shape()
 	}
 	return all
 }
 
-// open fills the hints that nobody says anything of: the worst is taken to be
-// true, but that a tool without a network touches no open world.
-func (m *Manifest) open(e entry) entry {
-	instance := m.policies[0].Resolve(e.subject).Rule.Instance
-	e.Destructive = true
-	e.OpenWorld = instance.Executor != Docker || instance.Options.Network != sandbox.NetworkNone
-	return e
-}
-
-func (a Agent) parts() map[string]any {
-	return map[string]any{
-		"agent_ref": a.Ref, "tool_name": a.Name, "tool_description": a.Description, "use_conversation_method": true,
+// shape brings an entry's schema into the form that clients accept, and makes it
+// ready to check arguments.
+func (e *entry) shape() {
+	schema, said := acceptable(e.InputSchema)
+	if said != "" {
+		e.Description = cutAt(e.Description, longestDescription-len(said)-1) + "\n" + said
 	}
+	e.InputSchema = schema
+	e.schema, _ = compile(schema) // an acceptable one compiles
 }

@@ -19,7 +19,7 @@ const (
 
 // ephemeral runs each call in a container of its own (TX-11).
 type ephemeral struct {
-	place
+	site
 	life context.Context
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // removals
@@ -29,9 +29,9 @@ type ephemeral struct {
 	calls  sync.WaitGroup
 }
 
-func newEphemeral(p place) *ephemeral {
+func newEphemeral(p site) *ephemeral {
 	life, end := context.WithCancelCause(context.Background()) // the executor's own life, until Close
-	return &ephemeral{place: p, life: life, end: end}
+	return &ephemeral{site: p, life: life, end: end}
 }
 
 // Execute implements Executor.

@@ -25,16 +25,11 @@ type Executor interface {
 
 // Watch is told what a call does while it runs. Its functions are called one at a
 // time, never after Execute has returned, and must not block for long. Nothing of
-// a rule's environment is in what they are told. Either may be nil.
+// a rule's environment is in what they are told; the numbers of progress only ever
+// rise. Either may be nil.
 type Watch struct {
 	Progress func(Progress)
 	Stderr   func(line string) // what the worker and the tool wrote to standard error, without line ends
-}
-
-// Progress is how far a call has come, as the tool says. Done only ever rises.
-type Progress struct {
-	Done, Total float64 // Total 0: not known
-	Text        string
 }
 
 // Caller is who calls a tool.

@@ -34,30 +34,32 @@ func (r *manifestReader) schema(n node) json.RawMessage {
 	if !r.json(&text, n) {
 		return nil
 	}
-	if err := compiles(text.Bytes()); err != nil {
+	if _, err := compile(text.Bytes()); err != nil {
 		r.Add(n.At, "input_schema is no JSON schema: %s", err)
 		return nil
 	}
 	return text.Bytes()
 }
 
-func compiles(text []byte) error {
+// compile makes a schema that arguments can be held against. It opens nothing.
+func compile(text []byte) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	const name = "mem:///input_schema"
 	if err := c.AddResource(name, doc); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := c.Compile(name); err != nil {
+	schema, err := c.Compile(name)
+	if err != nil {
 		// The library's text has a line for each cause.
 		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-		return errors.New(strings.TrimLeft(lines[len(lines)-1], "- "))
+		return nil, errors.New(strings.TrimLeft(lines[len(lines)-1], "- "))
 	}
-	return nil
+	return schema, nil
 }
 
 // json writes a node, keys in the order of the file.

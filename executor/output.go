@@ -2,20 +2,21 @@ package executor
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"caisson/executor/wire"
 )
 
 // The bounds of what is taken of a worker's output, whatever it prints.
 const (
-	mostResult   = 64 << 20 // the result's block, in bytes
-	mostLine     = 64 << 10 // a line outside the block that may be a marker or progress
-	mostStderr   = 4 << 10  // a line of standard error that is told
-	mostLines    = 1000     // lines of standard error that are told of one call
-	progressGap  = 20 * time.Millisecond
-	progressStem = "__CAISSON_TOOL_PROGRESS_"
+	mostResult  = 64 << 20 // the result's block, in bytes
+	mostLine    = 64 << 10 // a line outside the block that may be a marker or progress
+	mostStderr  = 4 << 10  // a line of standard error that is told
+	mostLines   = 1000     // lines of standard error that are told of one call
+	tailShown   = 4 << 10  // of an output without a result
+	progressGap = 20 * time.Millisecond
 )
 
 // output reads what a worker prints, as it comes: progress, the block of the
@@ -25,8 +26,6 @@ type output struct {
 	nonce string
 	watch Watch
 	scrub *scrubber
-
-	begin, end, progress []byte
 
 	line   []byte // the line that has not ended
 	long   bool   // and is too long to be anything but chatter
@@ -46,11 +45,7 @@ type output struct {
 }
 
 func newOutput(nonce string, w Watch, s *scrubber) *output {
-	return &output{
-		nonce: nonce, watch: w, scrub: s,
-		begin: beginLine(nonce), end: endLine(nonce), progress: []byte(progressStem + nonce + "__ "),
-		done: -1,
-	}
+	return &output{nonce: nonce, watch: w, scrub: s, done: -1}
 }
 
 // stdout takes the next bytes of standard output.
@@ -87,19 +82,22 @@ func (o *output) part(p []byte) {
 func (o *output) lineEnd() {
 	line := o.line
 	o.line = o.line[:0]
+	begin, end := wire.Marker(line, o.nonce)
 	switch {
 	case o.long:
 		o.long = false
 		o.chatter([]byte("\n"))
-	case bytes.Equal(line, o.begin), bytes.Equal(line, o.end):
-		o.inside = bytes.Equal(line, o.begin)
-		o.whole = o.whole || !o.inside
+	case begin, end:
+		o.inside = begin
+		o.whole = o.whole || end
 		o.keep(line)
 	case o.inside:
 		o.keep(line)
-	case bytes.HasPrefix(line, o.progress):
-		o.tell(line[len(o.progress):])
 	default:
+		if p, ok := wire.ReadProgress(line, o.nonce); ok {
+			o.tell(p)
+			return
+		}
 		o.chatter(line)
 		o.chatter([]byte("\n"))
 	}
@@ -138,17 +136,13 @@ func (o *output) lastWords() string {
 }
 
 // tell passes progress on: rising, and not faster than anybody reads.
-func (o *output) tell(text []byte) {
-	var p struct {
-		Progress float64 `json:"progress"`
-		Total    float64 `json:"total"`
-		Message  string  `json:"message"`
-	}
-	if o.watch.Progress == nil || json.Unmarshal(text, &p) != nil || p.Progress <= o.done || time.Since(o.told) < progressGap {
+func (o *output) tell(p Progress) {
+	if o.watch.Progress == nil || p.Done <= o.done || time.Since(o.told) < progressGap {
 		return
 	}
-	o.done, o.told = p.Progress, time.Now()
-	o.watch.Progress(Progress{Done: p.Progress, Total: max(p.Total, 0), Text: cutAt(o.scrub.text(clean(p.Message)), mostStderr)})
+	o.done, o.told = p.Done, time.Now()
+	p.Total, p.Text = max(p.Total, 0), o.scrub.text(clean(p.Text))
+	o.watch.Progress(p)
 }
 
 // stderr takes the next bytes of standard error.
@@ -205,14 +199,13 @@ func (o *output) result(ending string) (r Result, found bool) {
 	case o.gap:
 		fault = "the tool printed more than could be kept, and its result was not whole"
 	default:
-		payload, missing := findBlock(o.kept.Bytes(), o.nonce)
-		if missing == "" {
-			if r, err := decodeResult(payload); err == nil {
-				return o.scrub.result(r), true
-			}
+		r, fault = wire.FindResult(o.kept.Bytes(), o.nonce)
+		switch fault {
+		case "":
+			return o.scrub.result(r), true
+		case wire.Unreadable: // said with a part of it
 			return ReadResult(o.scrub.bytes(o.kept.Bytes()), o.nonce), false
 		}
-		fault = missing
 	}
 	if ending != "" {
 		fault += ": " + ending
@@ -221,6 +214,15 @@ func (o *output) result(ending string) (r Result, found bool) {
 		fault += "; its output ends: " + words
 	}
 	return Failure(StatusError, fault), false
+}
+
+// cutText makes a piece of an output fit for a text: cut characters and bytes that
+// are none are replaced.
+func cutText(piece []byte) string {
+	for len(piece) > 0 && !utf8.RuneStart(piece[0]) {
+		piece = piece[1:]
+	}
+	return string(bytes.ToValidUTF8(piece, []byte("\uFFFD")))
 }
 
 // cutAt cuts a text at a bound in bytes, before a character.

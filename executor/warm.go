@@ -16,7 +16,7 @@ const mostTries = 3
 // removed when there was none for the idle time (TX-7, TX-8). Calls share what is
 // in it (TX-10).
 type warm struct {
-	place
+	site
 	life context.Context
 	end  context.CancelCauseFunc
 	work sync.WaitGroup // creates and removals
@@ -39,9 +39,9 @@ type box struct {
 	idle   *time.Timer
 }
 
-func newWarm(p place) *warm {
+func newWarm(p site) *warm {
 	life, end := context.WithCancelCause(context.Background()) // the executor's own life, until Close
-	return &warm{place: p, life: life, end: end}
+	return &warm{site: p, life: life, end: end}
 }
 
 // Execute implements Executor.
@@ -190,7 +190,7 @@ func (w *warm) retireLocked(b *box, why string) {
 }
 
 // destroy removes a container, on a clock of its own.
-func (p *place) destroy(id string) {
+func (p *site) destroy(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupLimit)
 	defer cancel()
 	if _, _, err := p.manager.Destroy(ctx, p.owner, id); err != nil {

@@ -164,3 +164,13 @@ func (m *Manager) Touch(owner Owner, sessionID string) {
 		e.touch(time.Now())
 	}
 }
+
+// Drop forgets an exec whose output nobody needs any more, without waiting for its
+// retention: a tool call has read it. One that still runs ends as lost; it is not
+// stopped.
+func (m *Manager) Drop(exec *Exec) {
+	m.mu.Lock()
+	delete(m.execs, exec.ID())
+	m.mu.Unlock()
+	m.closeExecs([]*Exec{exec})
+}

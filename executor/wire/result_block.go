@@ -47,17 +47,40 @@ func ReadResult(stdout []byte, nonce string) Result {
 	if !nonceForm.MatchString(nonce) {
 		return Failure(StatusError, "the call has no nonce, so that nothing in its output counts as its result")
 	}
-	payload, fault := findBlock(stdout, nonce)
-	if fault != "" {
+	r, fault := FindResult(stdout, nonce)
+	switch fault {
+	case "", Unreadable:
+		return r
+	default:
 		tail := stdout[max(0, len(stdout)-tailShown):]
 		return Failure(StatusError, fmt.Sprintf("%s; its output ends: %s", fault, cutText(tail)))
+	}
+}
+
+// Unreadable is the fault of a block that holds no result.
+const Unreadable = "the tool's result cannot be read"
+
+// FindResult is ReadResult for a reader that has kept a part of the output alone:
+// fault says in a few words why there is no result, and is empty where there is
+// one. With Unreadable the result is the failure that says what was found in its
+// place.
+func FindResult(stdout []byte, nonce string) (r Result, fault string) {
+	payload, fault := findBlock(stdout, nonce)
+	if fault != "" {
+		return Result{}, fault
 	}
 	r, err := decodeResult(payload)
 	if err != nil {
 		head := payload[:min(len(payload), headShown)]
-		return Failure(StatusError, fmt.Sprintf("the tool's result cannot be read: %s; it begins: %s", textOf(err), cutText(head)))
+		return Failure(StatusError, fmt.Sprintf("%s: %s; it begins: %s", Unreadable, textOf(err), cutText(head))), Unreadable
 	}
-	return r
+	return r, ""
+}
+
+// Marker says whether a line, without its end, is one of the two around the result
+// of the call with that nonce.
+func Marker(line []byte, nonce string) (begin, end bool) {
+	return bytes.Equal(line, beginLine(nonce)), bytes.Equal(line, endLine(nonce))
 }
 
 // findBlock returns what stands between the two markers. A second block with the

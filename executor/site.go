@@ -30,9 +30,9 @@ var (
 	errClosed = errors.New("the executor is closed")
 )
 
-// place is what the executors on containers have in common: whose containers they
+// site is what the executors on containers have in common: whose containers they
 // are, what they are made with, and what has to be known to run a worker in one.
-type place struct {
+type site struct {
 	manager  *sandbox.Manager
 	instance *Instance
 	owner    sandbox.Owner
@@ -51,7 +51,7 @@ func (i *Instance) label() string {
 }
 
 // spec is the container that the options ask for (TX-12, TX-13).
-func (p *place) spec(idle time.Duration, files ...sandbox.InitialFile) sandbox.Spec {
+func (p *site) spec(idle time.Duration, files ...sandbox.InitialFile) sandbox.Spec {
 	o := p.instance.Options
 	cpu, pids := float64(o.NanoCPUs)/1e9, o.Pids
 	return sandbox.Spec{
@@ -80,7 +80,7 @@ func remaining(ctx context.Context) time.Duration {
 
 // command is the worker as an exec of a session. The envelope is its input, which
 // neither inspect nor ps shows (D19); with a file it reads that instead.
-func (p *place) command(ctx context.Context, envelope []byte, args ...string) sandbox.ExecSpec {
+func (p *site) command(ctx context.Context, envelope []byte, args ...string) sandbox.ExecSpec {
 	argv := append(append([]string(nil), p.worker...), args...)
 	return sandbox.ExecSpec{Argv: argv, Stdin: envelope, Timeout: remaining(ctx)}
 }
@@ -151,7 +151,7 @@ func (o *output) drain(spool *sandbox.Spool, at *[2]int64) bool {
 }
 
 // ending says in half a sentence how a worker's exec ended that gave no result.
-func (p *place) ending(v sandbox.ExecView) string {
+func (p *site) ending(v sandbox.ExecView) string {
 	memory := showBytes(p.instance.Options.Memory)
 	switch {
 	case v.OOMKilled != nil && *v.OOMKilled:
@@ -217,7 +217,7 @@ func stopped(ctx context.Context, limit time.Duration, where string) Result {
 
 // refused is the failure of a call that never began: the container could not be
 // made, or took no command.
-func (p *place) refused(ctx context.Context, limit time.Duration, err error) Result {
+func (p *site) refused(ctx context.Context, limit time.Duration, err error) Result {
 	if ctx.Err() != nil {
 		return stopped(ctx, limit, ": it had not begun")
 	}
@@ -239,7 +239,7 @@ func (p *place) refused(ctx context.Context, limit time.Duration, err error) Res
 
 // stamp says who ran a call, over what the worker says of itself (TX-21), and takes
 // out of all of it what is not to be seen.
-func (p *place) stamp(r Result, began time.Time, more map[string]string) Result {
+func (p *site) stamp(r Result, began time.Time, more map[string]string) Result {
 	r = p.scrub.result(r)
 	if r.Metadata == nil {
 		r.Metadata = map[string]json.RawMessage{}

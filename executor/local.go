@@ -1,0 +1,176 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// The bounds of a process on the server's own host.
+const (
+	localMemory = 4 << 30 // bytes of address space
+	localFiles  = 1024    // open at one time
+	localPath   = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// localEnd is how long what a process has left may hold its output.
+	localEnd = 2 * time.Second
+)
+
+// local runs each call in a process of its own on this server's host, which the
+// operator has allowed (SANDBOX_MCP_ALLOW_LOCAL): in its own group, with limits and
+// a deadline, with nothing of the server's environment, in a folder that goes with
+// it. It is no sandbox: the process has the server's user and network.
+type local struct {
+	instance *Instance
+	argv     []string
+	log      *slog.Logger
+	scrub    *scrubber
+	life     context.Context
+	end      context.CancelCauseFunc
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+}
+
+func newLocal(i *Instance, argv []string, log *slog.Logger) *local {
+	life, end := context.WithCancelCause(context.Background()) // the executor's own life, until Close
+	return &local{instance: i, argv: argv, log: log, scrub: newScrubber(i.Options.Env), life: life, end: end}
+}
+
+// Execute implements Executor.
+func (l *local) Execute(ctx context.Context, e Envelope, watch Watch) Result {
+	at := site{instance: l.instance, log: l.log, scrub: l.scrub}
+	began, limit := time.Now(), e.Timeout
+	more := map[string]string{"mode": "process"}
+	if !l.enter() {
+		return at.stamp(at.refused(ctx, limit, closedError()), began, more)
+	}
+	defer l.calls.Done()
+	ctx, cancel := budget(ctx, e)
+	defer cancel()
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	defer context.AfterFunc(l.life, func() { cut(errClosed) })()
+	e.Timeout = remaining(ctx)
+	o := newOutput(e.Nonce, watch, l.scrub)
+	ending, err := l.run(ctx, e, o)
+	if err != nil {
+		return at.stamp(at.refused(ctx, limit, err), began, more)
+	}
+	r, found := o.result(ending)
+	if !found && ctx.Err() != nil {
+		r = stopped(ctx, limit, "; it may have done a part of its work")
+	}
+	return at.stamp(r, began, more)
+}
+
+func (l *local) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.calls.Add(1)
+	return true
+}
+
+// run runs a worker on an envelope to its end, in a folder that is removed
+// afterwards.
+func (l *local) run(ctx context.Context, e Envelope, o *output) (ending string, err error) {
+	envelope, err := e.Encode()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "caisson-tool-")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			l.log.Warn("the folder of a local tool call was not removed", "error", err)
+		}
+	}()
+	cmd := exec.Command(l.argv[0], append(append([]string(nil), l.argv[1:]...), "--envelope", "-")...)
+	cmd.Dir, cmd.Env = dir, l.environment(dir)
+	var mu sync.Mutex // two goroutines bring the output
+	cmd.Stdout = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stdout(p) })
+	cmd.Stderr = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stderr(p) })
+	cmd.WaitDelay = localEnd
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	group, err := startGroup(cmd)
+	if err != nil {
+		return "", err
+	}
+	// The worker does nothing before it has its envelope: what it starts is limited.
+	if err := group.limit(e.Timeout); err != nil {
+		group.kill()
+		endOf(cmd)
+		return "", err
+	}
+	var feed, guard sync.WaitGroup
+	feed.Go(func() {
+		_, _ = bytes.NewReader(envelope).WriteTo(stdin) // a worker that does not read tells by its end
+		_ = stdin.Close()
+	})
+	guard.Go(func() {
+		select {
+		case <-ctx.Done():
+			group.kill()
+		case <-group.done:
+		}
+	})
+	guard.Wait()
+	<-group.done // the worker alone
+	group.kill() // and what it has left
+	ending = endOf(cmd)
+	feed.Wait() // the end has closed its pipe
+	mu.Lock()
+	defer mu.Unlock()
+	o.finish()
+	return ending, nil
+}
+
+// endOf says how a process ended.
+func endOf(cmd *exec.Cmd) string {
+	_ = cmd.Wait() // its state tells more than its error
+	if cmd.ProcessState == nil {
+		return ""
+	}
+	return "its worker ended: " + cmd.ProcessState.String()
+}
+
+// environment is the rule's, and what no program does without.
+func (l *local) environment(dir string) []string {
+	env := map[string]string{"PATH": localPath, "HOME": dir, "TMPDIR": dir, "LANG": "C.UTF-8"}
+	for name, value := range l.instance.Options.Env {
+		env[name] = value.Reveal()
+	}
+	all := make([]string, 0, len(env))
+	for name, value := range env {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// Close implements Executor.
+func (l *local) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.end(errClosed)
+	return wait(ctx, &l.calls)
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
