@@ -71,7 +71,7 @@ func sentence(e *jsonschema.ValidationError, schema *jsonschema.Schema) error {
 		name := inside(k.Missing[0])
 		return sandbox.Invalid(name, "%s is required", name)
 	case *faultkind.AdditionalProperties:
-		name := inside(cutAt(clean(k.Properties[0]), mostShown))
+		name := inside(cutAt(clean(k.Properties[0]), 60))
 		text := fmt.Sprintf("there is no argument %s", shown(name))
 		if at == "" {
 			text += known(schema, k.Properties[0])

@@ -145,42 +145,6 @@ func TestENV05_RolesAreSortedAndTheCallersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestENV03_AGT01_ADeclaredToolTravelsByWhatItIs(t *testing.T) {
-	m := parse(t, `
-tools:
-  - {name: count, description: Counts., command: [python3, -c, x]}
-  - {name: py, description: Python., repl: python}
-toolkits: [{name: Files, tool_prefix: fs, command: [serve, /workspace], include: [read_*]}]
-agents: [{name: reviewer, agent_ref: org.reviewer, description: Reviews.}]
-`, server())
-	for name, want := range map[string]string{
-		"count":    `caisson.worker:Command {"command":["python3","-c","x"],"name":"count"}`,
-		"py":       `caisson.worker:PythonREPL {"name":"py"}`,
-		"fs_read_": `caisson.worker:Toolkit read_ {"command":["serve","/workspace"],"name":"Files"}`,
-		"reviewer": `caisson.worker:Agent {"agent_ref":"org.reviewer","tool_description":"Reviews.","tool_name":"reviewer","use_conversation_method":true}`,
-	} {
-		e, err := m.NewEnvelope(name, raw(`{"a":1}`))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		init, err := json.Marshal(e.InitArgs)
-		if got := strings.Join(strings.Fields(e.ToolPath+" "+e.Method+" "), " ") + " " + string(init); err != nil || got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-		encode(t, e)
-	}
-}
-
-func TestAGT06_AnAgentThatNobodyDeclaredHasNoEnvelope(t *testing.T) {
-	m := parse(t, "agents: [{name: reviewer, agent_ref: r, description: x}]\ntoolkits: [{name: F, tool_prefix: fs, command: [x], include: [read_*]}]", server())
-	for _, name := range []string{"auditor", "r", "fs_write", "fs_"} {
-		if e, err := m.NewEnvelope(name, raw("{}")); err == nil || sandbox.KindOf(err) != sandbox.KindInvalid || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, %v", name, e, err)
-		}
-	}
-}
-
 func TestEachCallHasANonceOfItsOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {

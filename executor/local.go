@@ -94,47 +94,54 @@ func (l *local) run(ctx context.Context, e Envelope, o *output) (ending string, 
 			l.log.Warn("the folder of a local tool call was not removed", "error", err)
 		}
 	}()
-	cmd := exec.Command(l.argv[0], append(append([]string(nil), l.argv[1:]...), "--envelope", "-")...)
-	cmd.Dir, cmd.Env = dir, l.environment(dir)
+	// It is not the command that ends with ctx, but its whole group, below.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), l.argv[0], append(append([]string(nil), l.argv[1:]...), "--envelope", "-")...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr, cmd.WaitDelay = dir, l.environment(dir), ownGroup(), localEnd
 	var mu sync.Mutex // two goroutines bring the output
 	cmd.Stdout = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stdout(p) })
 	cmd.Stderr = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stderr(p) })
-	cmd.WaitDelay = localEnd
+	ending, err = l.await(ctx, cmd, envelope, e.Timeout)
+	mu.Lock()
+	defer mu.Unlock()
+	o.finish()
+	return ending, err
+}
+
+// await starts a worker, gives it its envelope and waits for its end, or ctx, and
+// ends what it has left of its group.
+func (l *local) await(ctx context.Context, cmd *exec.Cmd, envelope []byte, timeout time.Duration) (ending string, err error) {
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return "", err
 	}
-	group, err := startGroup(cmd)
+	group, err := startGroup(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 	if err != nil {
 		return "", err
 	}
+	var feed sync.WaitGroup
 	// The worker does nothing before it has its envelope: what it starts is limited.
-	if err := group.limit(e.Timeout); err != nil {
-		group.kill()
-		endOf(cmd)
-		return "", err
-	}
-	var feed, guard sync.WaitGroup
-	feed.Go(func() {
-		_, _ = bytes.NewReader(envelope).WriteTo(stdin) // a worker that does not read tells by its end
-		_ = stdin.Close()
-	})
-	guard.Go(func() {
+	if err = group.limit(timeout); err == nil {
+		feed.Go(func() {
+			_, _ = bytes.NewReader(envelope).WriteTo(stdin) // a worker that does not read tells by its end
+			_ = stdin.Close()
+		})
 		select {
 		case <-ctx.Done():
 			group.kill()
-		case <-group.done:
+			<-group.done
+		case <-group.done: // the worker alone
 		}
-	})
-	guard.Wait()
-	<-group.done // the worker alone
+	}
 	group.kill() // and what it has left
+	<-group.done
 	ending = endOf(cmd)
 	feed.Wait() // the end has closed its pipe
-	mu.Lock()
-	defer mu.Unlock()
-	o.finish()
-	return ending, nil
+	return ending, err
 }
 
 // endOf says how a process ended.

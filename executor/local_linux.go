@@ -2,7 +2,6 @@ package executor
 
 import (
 	"math"
-	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
@@ -17,10 +16,14 @@ type group struct {
 	done chan struct{} // closed when the process has ended; it is not reaped yet
 }
 
-// startGroup starts a process as the leader of a group of its own. It dies with the
+// ownGroup makes a process the leader of a group of its own, which dies with the
 // server, also where that is killed.
-func startGroup(cmd *exec.Cmd) (*group, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// startGroup starts a process that is made so.
+func startGroup(start func() (pid int, err error)) (*group, error) {
 	g := &group{done: make(chan struct{})}
 	started := make(chan error)
 	go func() { // ends with the process, whose starter waits for that
@@ -28,10 +31,8 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 		// live as long as the process does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			g.pid = cmd.Process.Pid
-		}
+		pid, err := start()
+		g.pid = pid
 		started <- err
 		if err == nil {
 			defer close(g.done)

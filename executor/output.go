@@ -192,7 +192,7 @@ func (o *output) finish() {
 // result is what was found, scrubbed; found says that it is the tool's own result.
 // Without one the failure says why, after what is given of the worker's end.
 func (o *output) result(ending string) (r Result, found bool) {
-	fault := ""
+	var fault string
 	switch {
 	case o.over:
 		fault = fmt.Sprintf("the tool's result is larger than %d MiB", mostResult>>20)

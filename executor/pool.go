@@ -70,7 +70,7 @@ func (p *pool) drop(s *slot) {
 	defer p.mu.Unlock()
 	s.calls--
 	if s.retired && s.calls == 0 {
-		p.work.Go(func() { p.end(context.Background(), s) })
+		p.endLater(s)
 	}
 }
 
@@ -103,8 +103,13 @@ func (p *pool) retire(key slotKey) {
 	delete(p.slots, key)
 	s.retired = true
 	if s.calls == 0 {
-		p.work.Go(func() { p.end(context.Background(), s) })
+		p.endLater(s)
 	}
+}
+
+// endLater closes one executor in the background; what fails is logged.
+func (p *pool) endLater(s *slot) {
+	p.work.Go(func() { _ = p.end(context.Background(), s) })
 }
 
 // end closes one executor, within bounds of its own.
@@ -188,11 +193,12 @@ func (p *pool) close(ctx context.Context) error {
 		delete(p.slots, key)
 	}
 	p.mu.Unlock()
-	errs := make([]error, len(all))
+	errs := make([]error, len(all)+1)
 	var group sync.WaitGroup
 	for i, s := range all {
 		group.Go(func() { errs[i] = p.end(ctx, s) })
 	}
 	group.Wait()
-	return errors.Join(append(errs, wait(ctx, &p.work))...)
+	errs[len(all)] = wait(ctx, &p.work)
+	return errors.Join(errs...)
 }

@@ -23,7 +23,6 @@ type warm struct {
 
 	mu     sync.Mutex
 	box    *box // the container for the next call; nil: there is none yet
-	calls  int  // of all boxes
 	closed bool
 }
 

@@ -37,6 +37,7 @@ type engine struct {
 	workspaces map[workspaceName]*fakeWorkspace
 	faults     map[string]error
 	gates      map[string]chan struct{}
+	guests     map[string]func(Command) int
 }
 
 type workspaceName struct {
@@ -53,7 +54,7 @@ type fakeWorkspace struct {
 func NewFake() *Fake {
 	return &Fake{instance: "test", engine: &engine{
 		log: slog.New(slog.DiscardHandler), sessions: map[string]*fakeSession{}, leases: map[string]sandbox.Lease{},
-		workspaces: map[workspaceName]*fakeWorkspace{}, faults: map[string]error{}, gates: map[string]chan struct{}{},
+		workspaces: map[workspaceName]*fakeWorkspace{}, faults: map[string]error{}, gates: map[string]chan struct{}{}, guests: map[string]func(Command) int{},
 	}}
 }
 

@@ -74,6 +74,11 @@ func (p *process) shell(argv []string) int {
 
 func (p *process) program(argv []string, stream sandbox.Stream) int {
 	run, ok := programs()[argv[0]]
+	if guest, installed := p.session.fake.guest(argv[0]); installed {
+		run, ok = func(p *process, out io.Writer, args []string) int {
+			return guest(Command{Session: p.session.info.ID, Args: args, Stdin: p, Stdout: out, Stderr: writer{p, sandbox.Stderr}, Killed: p.killed, File: p.session.files.take})
+		}, true
+	}
 	if !ok {
 		_, _ = fmt.Fprintf(writer{p, sandbox.Stderr}, "%s: not found\n", argv[0])
 		return codeNotFound
