@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"caisson/executor/wire"
@@ -23,16 +24,21 @@ type host struct {
 	options  options
 	log      *slog.Logger
 	children *children
+	kits     *kits
+	repls    *repls
+	hurried  atomic.Bool // what is left is killed at once
 }
 
 // newHost makes a host; it starts nothing.
 func newHost(o options, log *slog.Logger) *host {
 	c := newChildren(log)
-	return &host{options: o, log: log, children: c}
+	return &host{options: o, log: log, children: c, kits: newKits(c, o.serve, log), repls: newREPLs(c, o.serve)}
 }
 
 // close ends everything that the host runs and waits for it.
 func (h *host) close() {
+	h.kits.close(h.hurried.Load())
+	h.repls.close()
 	h.children.close()
 }
 
@@ -43,6 +49,9 @@ func (h *host) call(ctx context.Context, e wire.Envelope, w watch) wire.Result {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := h.dispatch(ctx, e, w)
+	if ctx.Err() != nil {
+		h.hurried.Store(true)
+	}
 	if err != nil {
 		r = wire.Failure(wire.StatusError, sentence(ctx, err, within))
 	}
@@ -57,6 +66,10 @@ func (h *host) dispatch(ctx context.Context, e wire.Envelope, w watch) (wire.Res
 		return h.command(ctx, e, w)
 	case wire.AgentPath:
 		return h.agent(ctx, e, w)
+	case wire.ToolkitPath, wire.ToolkitListPath:
+		return h.toolkit(ctx, e, w)
+	case wire.REPLPath:
+		return h.repl(ctx, e, w)
 	default:
 		return wire.Result{}, fmt.Errorf("the worker knows no tool %q", e.ToolPath)
 	}

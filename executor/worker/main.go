@@ -36,9 +36,13 @@ type program struct {
 // options are what the command line says. Nothing of the envelope is ever in it.
 type options struct {
 	envelope    string // a path, or - for standard input
+	resident    bool   // toolkits and REPLs live in the resident process
 	residentDir string // of the resident's socket; empty: one of this user's below /tmp
+	end         bool   // end the resident instead
+	serve       bool   // be the resident
 	agents      string // the folder of registered agents
 	level       slog.Level
+	self        []string // argv that starts this program
 }
 
 func readOptions(args []string, stderr io.Writer) (options, error) {
@@ -46,7 +50,10 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	set := flag.NewFlagSet("caisson-worker", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.StringVar(&o.envelope, "envelope", "-", "`path` of the call's envelope, deleted once it is read; - is standard input")
+	set.BoolVar(&o.resident, "resident", false, "keep servers and REPLs between calls, in a process of their own")
 	set.StringVar(&o.residentDir, "resident-dir", "", "private `folder` of that process; it ends when the folder is removed")
+	set.BoolVar(&o.end, "end-resident", false, "end that process and what runs in it; reads no envelope")
+	set.BoolVar(&o.serve, "serve-resident", false, "be that process; for the worker's own use")
 	set.StringVar(&o.agents, "agents", "/etc/caisson/agents", "`folder` of the registered agents")
 	set.TextVar(&o.level, "log-level", o.level, "least `level` that is logged: DEBUG, INFO, WARN or ERROR")
 	if err := set.Parse(args); err != nil {
@@ -60,7 +67,18 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	if o.residentDir == "" {
 		o.residentDir = fmt.Sprintf("/tmp/caisson-worker-%d", os.Getuid())
 	}
+	o.self = selfArgv(len(args))
 	return o, nil
+}
+
+// selfArgv is what started this program without its last arguments: the binary, and
+// the subcommand where it is one.
+func selfArgv(own int) []string {
+	path, err := os.Executable()
+	if err != nil {
+		path = os.Args[0]
+	}
+	return append([]string{path}, os.Args[1:max(1, len(os.Args)-own)]...)
 }
 
 // Main runs the worker and returns its exit status: 0 for any well-formed result, a
@@ -78,7 +96,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{options: o, stdin: stdin, out: newPrinter(stdout, stderr), log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: o.level}))}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
-	return p.call(ctx)
+	switch {
+	case o.serve:
+		return p.serveResident(ctx)
+	case o.end:
+		return p.endResident(ctx)
+	default:
+		return p.call(ctx)
+	}
 }
 
 // call reads the envelope, runs the call and prints its result.
@@ -95,6 +120,9 @@ func (p *program) call(ctx context.Context) int {
 		return exitUnreadable
 	}
 	p.log.Debug("call", "envelope", e)
+	if p.options.resident && livesOn(e.ToolPath) {
+		return p.forward(ctx, text, e)
+	}
 	h := newHost(p.options, p.log)
 	defer h.close()
 	return h.answer(ctx, e, p.out)
@@ -129,6 +157,11 @@ func looseNonce(text []byte) string {
 	}
 	_ = json.Unmarshal(text, &e) // a field of another type leaves the rest set
 	return e.Nonce
+}
+
+// livesOn says whether what the path names is kept between calls.
+func livesOn(path string) bool {
+	return path == wire.REPLPath || path == wire.ToolkitPath || path == wire.ToolkitListPath
 }
 
 // answer runs a call and prints its result, whatever happens.

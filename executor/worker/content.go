@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"strings"
+
+	"caisson/executor/wire"
+)
+
+// item is a piece of the content of a tool's result.
+type item struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     []byte `json:"data"`
+	MIMEType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Resource struct {
+		URI      string  `json:"uri"`
+		MIMEType string  `json:"mimeType"`
+		Text     *string `json:"text"`
+		Blob     []byte  `json:"blob"`
+	} `json:"resource"`
+}
+
+// contentOf makes a result of what a server answered to tools/call: its structured
+// content where there is any, else its texts; images and the rest as what they are.
+func contentOf(answer json.RawMessage) (wire.Result, error) {
+	var from struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(answer, &from); err != nil {
+		return wire.Result{}, err
+	}
+	structured := len(from.Structured) > 0 && string(from.Structured) != "null"
+	if from.Content == nil && !structured {
+		return wire.Result{}, errNoContent
+	}
+	r := success(nil)
+	var texts []string
+	for i, raw := range from.Content {
+		var one item
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return wire.Result{}, fmt.Errorf("item %d of its content cannot be read", i+1)
+		}
+		texts = append(texts, one.take(&r)...)
+	}
+	text := strings.Join(texts, "\n")
+	r.Result = quoted(text)
+	if structured {
+		r.Result = from.Structured
+	}
+	if from.IsError {
+		r.Success, r.Status, r.Error = false, wire.StatusError, text
+		if strings.TrimSpace(text) == "" {
+			r.Error = "the tool failed and does not say why"
+		}
+	}
+	return r, nil
+}
+
+// take puts an item into the result, or returns the text that it is.
+func (i item) take(r *wire.Result) (text []string) {
+	switch i.Type {
+	case "text":
+		return []string{i.Text}
+	case "image":
+		r.Images = append(r.Images, wire.File{Name: numbered("image", len(r.Images), i.MIMEType), MIMEType: i.MIMEType, Data: i.Data})
+	case "audio":
+		r.Files = append(r.Files, wire.File{Name: numbered("audio", len(r.Files), i.MIMEType), MIMEType: i.MIMEType, Data: i.Data})
+	case "resource":
+		data := i.Resource.Blob
+		if i.Resource.Text != nil {
+			data = []byte(*i.Resource.Text)
+		}
+		name := lastOf(i.Resource.URI)
+		if name == "" {
+			name = numbered("resource", len(r.Files), i.Resource.MIMEType)
+		}
+		r.Files = append(r.Files, wire.File{Name: name, MIMEType: i.Resource.MIMEType, Data: data})
+	case "resource_link":
+		return []string{i.URI}
+	default:
+		return []string{"[content of the unknown type " + string(quoted(i.Type)) + "]"}
+	}
+	return nil
+}
+
+func numbered(stem string, before int, kind string) string {
+	name := fmt.Sprintf("%s-%d", stem, before+1)
+	switch kind {
+	case "image/png", "image/gif", "image/webp", "audio/wav":
+		return name + "." + strings.SplitN(kind, "/", 2)[1]
+	case "image/jpeg":
+		return name + ".jpg"
+	}
+	if endings, err := mime.ExtensionsByType(kind); err == nil && len(endings) > 0 {
+		return name + endings[0]
+	}
+	return name
+}
+
+// lastOf is the name at the end of a URI, without anything that a path could mean.
+func lastOf(uri string) string {
+	name := uri[strings.LastIndexAny(uri, "/\\:")+1:]
+	if len(name) > 128 || strings.Trim(name, ".") == "" || strings.ContainsAny(name, "\x00\r\n") {
+		return ""
+	}
+	return name
+}
