@@ -130,6 +130,7 @@ func (v *serving) warn() {
 func (v *serving) newServer(setup error) *mcp.Server {
 	o := mcp.Options{
 		Manager: v.manager, Owner: v.settings.MCP.Owner, Version: readBuild().version, Log: v.log, SetupError: setup,
+		Images:         append([]string{v.settings.Docker.DefaultImage}, v.settings.Docker.AllowedImages...),
 		AllowedOrigins: v.settings.MCP.AllowedOrigins, MaxBody: v.settings.MCP.MaxBodyMB << 20,
 	}
 	if v.manager != nil {

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"net/http"
+	"path"
+	"slices"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
@@ -37,6 +39,18 @@ func principalOf(ctx context.Context) *Principal {
 // mayUse says whether a caller may see and call a tool: every tool without a
 // principal. One that it may not use looks as if it were not there.
 func (c caller) mayUse(tool string) bool { return c.principal.May(tool) }
+
+// mayUseImage says whether a caller's sessions may have an image, as far as its own
+// ceilings say.
+func (c caller) mayUseImage(image string) bool {
+	if c.principal == nil || c.principal.Ceilings == nil || len(c.principal.Ceilings.Images) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(c.principal.Ceilings.Images, func(pattern string) bool {
+		ok, err := path.Match(pattern, image)
+		return err == nil && ok
+	})
+}
 
 // ceilings are the bounds of the caller's own sessions, nil for none.
 func (c caller) ceilings() *sandbox.Ceilings {

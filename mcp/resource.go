@@ -20,10 +20,13 @@ import (
 
 // resourceScheme begins the address of a file in a session. There is one
 // template for it alone: of two that match, mcp-go takes a random one.
-const resourceScheme = "sandbox://"
+const (
+	resourceScheme = "sandbox://"
+	fileTemplate   = resourceScheme + "{session_id}/{+path}"
+)
 
 func (s *Server) addResources() {
-	s.mcp.AddResourceTemplate(mcpgo.NewResourceTemplate(resourceScheme+"{session_id}/{+path}", "Sandbox file",
+	s.mcp.AddResourceTemplate(mcpgo.NewResourceTemplate(fileTemplate, "Sandbox file",
 		mcpgo.WithTemplateDescription("A file in a sandbox session, relative to its workspace; two slashes after the session for an absolute path. Up to 8 MiB."),
 	), s.readResource)
 }

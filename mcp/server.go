@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	mcpgo "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"caisson/sandbox"
@@ -35,6 +36,7 @@ type Options struct {
 	Authenticator  Authenticator
 	RatePerMinute  int                         // messages of a principal without a rate of its own; 0: 600
 	Metadata       http.Handler                // served below /.well-known/oauth-protected-resource, to anybody; nil: nothing is
+	Images         []string                    // that are offered when a client completes an image's name; patterns among them are not
 	AllowedOrigins []string                    // browsers' origins that may call; any other is refused
 	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
 	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
@@ -99,6 +101,17 @@ func New(o Options) *Server {
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(true, false),
+		server.WithPromptCapabilities(false),
+		server.WithPromptCompletionProvider(completions{s}),
+		server.WithResourceCompletionProvider(completions{s}),
+		server.WithCompletions(),
+		server.WithLogging(),
+		cacheFor(mcpgo.MethodServerDiscover, 5*time.Minute, mcpgo.CacheScopePublic),
+		cacheFor(mcpgo.MethodPromptsList, time.Hour, mcpgo.CacheScopePublic),
+		cacheFor(mcpgo.MethodResourcesList, time.Hour, mcpgo.CacheScopePublic),
+		cacheFor(mcpgo.MethodResourcesTemplatesList, time.Hour, mcpgo.CacheScopePublic),
+		cacheFor(mcpgo.MethodToolsList, time.Minute, mcpgo.CacheScopePrivate), // differs by principal, and as toolkits come and go
+		cacheFor(mcpgo.MethodResourcesRead, 0, mcpgo.CacheScopePrivate),
 		server.WithToolFilter(s.permitted),
 	)
 	s.tools = s.allTools()
@@ -108,7 +121,14 @@ func New(o Options) *Server {
 		}
 	}
 	s.addResources()
+	s.addPrompts()
 	return s
+}
+
+// cacheFor says for how long a client may keep an answer, and whether it is the same
+// for everybody.
+func cacheFor(method mcpgo.MCPMethod, ttl time.Duration, scope mcpgo.CacheScope) server.ServerOption {
+	return server.WithMethodCacheHints(method, ttl.Milliseconds(), scope)
 }
 
 // clientLeft ends the calls of a client that has left. Its default session is

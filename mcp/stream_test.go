@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"caisson/mcp"
 )
 
 // talk is one HTTP response as it arrives.
@@ -133,4 +135,11 @@ const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.m
 // modernHeaders are those of a call of the stateless protocol.
 func modernHeaders(method, name string) []string {
 	return []string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
+}
+
+// byName takes a principal's name for its token.
+type byName struct{}
+
+func (byName) Authenticate(r *http.Request) (mcp.Principal, error) {
+	return mcp.Principal{Name: r.Header.Get("Authorization"), RatePerMinute: 1_000_000}, nil
 }
