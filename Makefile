@@ -33,8 +33,20 @@ chaos: ## kill servers, clients and engines for ten minutes, and look for lies a
 	scripts/chaos
 
 .PHONY: check
-check: ## format, linters, shell scripts; needs no engine
+check: ## format, linters, shell scripts, known vulnerabilities; needs no engine
 	scripts/check
+
+.PHONY: release
+release: ## build the archives of this commit for every system into dist/, with SBOMs and checksums
+	scripts/release
+
+.PHONY: verify-release
+verify-release: ## the same twice, in other places, and compare
+	scripts/release --verify
+
+.PHONY: vulns
+vulns: ## ask today's database of vulnerabilities, and fail where it cannot be asked
+	CAISSON_VULNS_REQUIRED=1 scripts/vulns --latest
 
 .PHONY: bench
 bench: build ## measure on the development engine

@@ -30,6 +30,8 @@ func mayImport() map[string][]string {
 		"internal/nearest":               {},
 		"internal/strictyaml":            {"internal/nearest"},
 		"internal/house":                 {},
+		"internal/advisories":            {},
+		"internal/licences":              {},
 		"e2e":                            {}, // meets the built binary from outside
 		"e2e/demo":                       {"e2e"},
 		"e2e/bench":                      {"e2e", "wrapper"}, // measures the wrapper alone

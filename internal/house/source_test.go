@@ -79,7 +79,7 @@ func files(t *testing.T, want func(name string) bool) []string {
 		}
 		name = filepath.ToSlash(name)
 		switch base := entry.Name(); {
-		case entry.IsDir() && name != "." && (strings.HasPrefix(base, ".") || name == "bin" || name == "coverage" || base == "node_modules"):
+		case entry.IsDir() && name != "." && (strings.HasPrefix(base, ".") || name == "bin" || name == "dist" || name == "coverage" || base == "node_modules"):
 			return fs.SkipDir
 		case !entry.IsDir() && want(name):
 			names = append(names, name)
