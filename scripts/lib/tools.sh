@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2034
 # Programs of the Go registry at fixed versions, kept in .tools.
 
-golangci_version=v2.15.0
-govulncheck_version=v1.9.0
-cyclonedx_version=v1.10.0
+GOLANGCI_VERSION=v2.15.0
+GOVULNCHECK_VERSION=v1.9.0
+CYCLONEDX_VERSION=v1.10.0
 # The database of vulnerabilities as of that day: a check's verdict does not change by itself.
-vulndb_version=v0.0.0-20261105234957-e22db6528018
+VULNDB_VERSION=v0.0.0-20261105234957-e22db6528018
 
 # tool NAME VERSION PACKAGE prints the program's path, and builds it where it is missing.
 tool() {
