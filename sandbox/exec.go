@@ -52,9 +52,10 @@ type Backend interface {
 type Exec struct {
 	id        string
 	sessionID string
-	spec      ExecSpec
 	spool     *Spool
 	log       *slog.Logger
+
+	keepsStdin bool
 
 	work     sync.WaitGroup // the timer's goroutine, stops, the first stdin
 	life     context.Context
@@ -66,6 +67,7 @@ type Exec struct {
 	whole      chan struct{} // holds one token from when all output has come
 
 	mu          sync.Mutex
+	spec        ExecSpec // its input and environment go with Release
 	backend     Backend
 	timer       *time.Timer
 	stop        *stop // in flight, shared by all who ask for one
@@ -82,7 +84,7 @@ type Exec struct {
 func NewExec(sessionID string, spec ExecSpec, spool *Spool, log *slog.Logger) *Exec {
 	life, endLife := context.WithCancel(context.Background()) // the command's own life, no caller's
 	e := &Exec{
-		id: spec.ID, sessionID: sessionID, spec: spec, spool: spool, log: log,
+		id: spec.ID, sessionID: sessionID, spec: spec, keepsStdin: spec.KeepsStdin(), spool: spool, log: log,
 		life: life, endLife: endLife,
 		stdinOne: make(chan struct{}, 1), done: make(chan struct{}), streamDone: make(chan struct{}), whole: make(chan struct{}, 1),
 	}

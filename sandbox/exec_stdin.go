@@ -21,7 +21,7 @@ func (e *Exec) WriteStdin(ctx context.Context, p []byte) (int, error) {
 	if err := e.takesStdin(); err != nil {
 		return 0, err
 	}
-	n, err := e.backend.WriteStdin(ctx, p)
+	n, err := e.provider().WriteStdin(ctx, p)
 	if err != nil && ctx.Err() == nil {
 		return n, stdinClosed().Because(err)
 	}
@@ -31,7 +31,7 @@ func (e *Exec) WriteStdin(ctx context.Context, p []byte) (int, error) {
 // CloseStdin lets the command see the end of its input, after what was written
 // before. Closing twice, or after the end, is harmless.
 func (e *Exec) CloseStdin(ctx context.Context) error {
-	if !e.spec.KeepsStdin() {
+	if !e.keepsStdin {
 		return nil
 	}
 	select {
@@ -54,7 +54,7 @@ func (e *Exec) closeStdin() error {
 	if closed {
 		return nil
 	}
-	return e.backend.CloseStdin()
+	return e.provider().CloseStdin()
 }
 
 func (e *Exec) takesStdin() error {
@@ -72,7 +72,7 @@ func (e *Exec) takesStdin() error {
 func (e *Exec) sendFirstStdin() {
 	defer func() { <-e.stdinOne }()
 	if len(e.spec.Stdin) > 0 {
-		if _, err := e.backend.WriteStdin(e.life, e.spec.Stdin); err != nil {
+		if _, err := e.provider().WriteStdin(e.life, e.spec.Stdin); err != nil {
 			return
 		}
 	}

@@ -71,7 +71,7 @@ func (e *Exec) beginStop(kill bool, after func(StopReport, error)) *stop {
 		// command running (STP-13). Bounded, so that a shutdown is too.
 		ctx, cancel := context.WithTimeout(context.Background(), StopLimit)
 		defer cancel()
-		report, err := e.backend.Stop(ctx, SignalKill)
+		report, err := e.provider().Stop(ctx, SignalKill)
 		if err != nil {
 			s.err = killFailed(err)
 			e.log.Warn("stop failed", "exec", ShortID(e.id), "error", err)
@@ -282,7 +282,7 @@ func (e *Exec) awaitOutput(r StopReport) {
 // something else still holds open.
 func (e *Exec) closeBackendIfEnded() {
 	if e.ended() {
-		e.backend.Close()
+		e.provider().Close()
 	}
 }
 

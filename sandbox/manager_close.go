@@ -84,12 +84,13 @@ const wasShutDown = "the server was shut down"
 // endAll ends what is not kept.
 func (m *Manager) endAll() error {
 	m.mu.Lock()
-	leaving := map[string]*entry{}
+	leaving, going := map[string]*entry{}, map[string]bool{}
 	for id, e := range m.sessions {
 		if e.session != nil && !e.leaving && (m.halted || e.info.Tools || !m.keep.keeps(e.spec.Durability)) {
 			e.leaving, e.why = true, wasShutDown
 			leaving[id] = e
 		}
+		going[id] = e.leaving // some before: their commands end with them too
 	}
 	m.mu.Unlock()
 	var (
@@ -110,7 +111,7 @@ func (m *Manager) endAll() error {
 		try(func() error { return m.remove(id, e, wasShutDown) })
 	}
 	for _, exec := range m.runningExecs() {
-		if _, going := leaving[exec.SessionID()]; !going {
+		if !going[exec.SessionID()] {
 			try(func() error {
 				_, err := exec.Kill(SignalKill)
 				return err

@@ -104,22 +104,26 @@ func (m *Manager) admitExec(owner Owner, sessionID string) (*entry, error) {
 // watch waits for an exec's end: only then does its session begin to idle (D5).
 func (m *Manager) watch(sessionID string, e *entry, exec *Exec) {
 	<-exec.Done()
-	gone, view := false, exec.View()
+	view := exec.View()
 	m.observer.ExecEnded(view, exec.Spool().Total(Stdout), exec.Spool().Total(Stderr))
-	if view.LostReason == LostContainerGone {
-		ctx, cancel := context.WithTimeout(m.life, destroyLimit)
-		_, err := m.provider.Open(ctx, sessionID)
-		cancel()
-		gone = err != nil && KindOf(err) == KindSessionNotFound
-	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	e.holds--
 	e.running--
 	e.touch(time.Now())
-	if gone {
-		m.loseLocked(sessionID, e, containerGone)
+	known := m.sessions[sessionID] == e && !e.leaving
+	m.mu.Unlock()
+	if known && view.LostReason == LostContainerGone && m.isGone(sessionID) {
+		m.lose(sessionID, e, containerGone)
 	}
+	exec.Release()
+}
+
+// isGone asks the engine whether it has the session no more.
+func (m *Manager) isGone(sessionID string) bool {
+	ctx, cancel := context.WithTimeout(m.life, destroyLimit)
+	defer cancel()
+	_, err := m.provider.Open(ctx, sessionID)
+	return err != nil && KindOf(err) == KindSessionNotFound
 }
 
 // Exec returns the owner's exec, running or kept, or KindExecNotFound.

@@ -2,8 +2,10 @@ package sandbox_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,5 +146,40 @@ func TestAttackT57_CreatesUnderWayAndStrays(t *testing.T) {
 		}
 		made.Wait()
 		wantSessions(t, f)
+	})
+}
+
+// killer is a fake that can kill, too.
+type killer struct {
+	*sandboxtest.Fake
+	killed atomic.Int64
+}
+
+func (k *killer) Kill(context.Context, string) error {
+	k.killed.Add(1)
+	return nil
+}
+
+// TestAttackT57_WhatIsKilledHasEnded holds the removals: all sessions are dead in time, and
+// that is what is told.
+func TestAttackT57_WhatIsKilledHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &killer{Fake: sandboxtest.NewFake()}
+		m := sandbox.NewManager(sandbox.Options{
+			Provider: k, Instance: "test", Grace: grace, Policy: policy, Spools: pool(t, 1024, 0, 0),
+			Limits: sandbox.Limits{ReapInterval: 5 * time.Second, LostRetention: time.Hour}, Log: slog.New(slog.DiscardHandler),
+		})
+		for range 3 {
+			create(t, m, sandbox.Spec{})
+		}
+		release := k.Hold(sandboxtest.OpDestroy)
+		if ended, err := m.Halt(t.Context()); ended != 3 || err != nil || k.killed.Load() != 3 {
+			t.Errorf("%d ended, %d killed, %v", ended, k.killed.Load(), err)
+		}
+		release()
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantSessions(t, k.Fake)
 	})
 }

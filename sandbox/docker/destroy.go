@@ -27,6 +27,21 @@ func (p *Provider) Destroy(ctx context.Context, id string) (existed bool, err er
 	return existed, nil
 }
 
+// Kill ends all that runs in a session at once (sandbox.Killer): with process 1 the kernel
+// ends every other. The container stays, stopped.
+func (p *Provider) Kill(ctx context.Context, id string) error {
+	if !sandbox.ValidSessionID(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err := p.api.ContainerKill(ctx, containerName(id), "KILL")
+	if err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err) && !isPaused(err) { // a conflict: it does not run
+		return nil
+	}
+	return p.failed("kill session", err)
+}
+
 // remove removes a container, running or not, with its anonymous volumes, those
 // of the image's VOLUME lines included (DUR-1, D23). One that is not there is
 // success.

@@ -56,7 +56,10 @@ type Provider struct {
 	handshake *handshake
 }
 
-var _ sandbox.Provider = (*Provider)(nil)
+var (
+	_ sandbox.Provider = (*Provider)(nil)
+	_ sandbox.Killer   = (*Provider)(nil)
+)
 
 // New makes a provider. It asks nobody: no connection is made and no certificate
 // read before the first call (CFG-2). Errors are about settings, one joined
