@@ -192,7 +192,7 @@ func (r *rig) call(name, arguments string) executor.Result {
 
 func (r *rig) callAs(c executor.Caller, name, arguments string) executor.Result {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Hour)
 	defer cancel()
 	result, err := r.Call(ctx, c, name, raw(arguments), nil)
 	if err != nil {

@@ -185,7 +185,7 @@ func failed(word, text string) Result {
 
 // stoppedByBudget says whether it was the call's time that ended ctx.
 func stoppedByBudget(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), errBudget) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+	return errors.Is(context.Cause(ctx), errBudget)
 }
 
 // wait waits for what a group still does, or for ctx.
