@@ -27,9 +27,11 @@ type engineParts struct {
 
 // prepare makes the parts. Nobody is asked yet: an engine that is down is no
 // reason not to start. The error is settings.Faults, those given and what only
-// the parts themselves could find; there are no parts then.
-func prepare(s settings.Settings, faults settings.Faults, log *slog.Logger) (engineParts, error) {
-	provider, err := docker.New(engineConfig(s.Docker, log))
+// the parts themselves could find; there are no parts then. observer may be nil.
+func prepare(s settings.Settings, faults settings.Faults, log *slog.Logger, observer sandbox.Observer) (engineParts, error) {
+	config := engineConfig(s.Docker, log)
+	config.Observer = observer
+	provider, err := docker.New(config)
 	for _, part := range unjoin(err) {
 		var e *sandbox.Error
 		if !errors.As(part, &e) || e.Field == "" {
@@ -52,7 +54,7 @@ func prepare(s settings.Settings, faults settings.Faults, log *slog.Logger) (eng
 
 // check says what prepare would find, and keeps nothing.
 func check(s settings.Settings, faults settings.Faults) error {
-	parts, err := prepare(s, faults, slog.New(slog.DiscardHandler))
+	parts, err := prepare(s, faults, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}
@@ -60,9 +62,9 @@ func check(s settings.Settings, faults settings.Faults) error {
 }
 
 // manage starts a manager on the parts.
-func (e engineParts) manage(s settings.Settings, log *slog.Logger) *sandbox.Manager {
+func (e engineParts) manage(s settings.Settings, log *slog.Logger, observer sandbox.Observer) *sandbox.Manager {
 	return sandbox.NewManager(sandbox.Options{
-		Provider: e.provider, Instance: s.Docker.Instance, Grace: s.Docker.InstanceGrace, Keep: keep(s), Policy: policy(s.Docker), Spools: e.spools, Limits: limits(s.Docker), Log: log,
+		Provider: e.provider, Instance: s.Docker.Instance, Grace: s.Docker.InstanceGrace, Keep: keep(s), Policy: policy(s.Docker), Spools: e.spools, Limits: limits(s.Docker), Log: log, Observer: observer,
 	})
 }
 

@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
+	"slices"
 	"sync"
-	"syscall"
 
 	"caisson/mcp"
 	"caisson/principal"
@@ -55,6 +53,7 @@ func (v *serving) openDoor() error {
 		o.Issuer = principal.NewIssuer(principal.IssuerOptions{URL: m.OIDCIssuer, Audience: m.OIDCAudience})
 	}
 	v.door = &door{principal.NewDoor(o), keeper}
+	v.reloads = append(v.reloads, reload{"the file of principals", func(context.Context) error { return keeper.Reload() }})
 	return nil
 }
 
@@ -66,19 +65,20 @@ func (v *serving) admission(o *mcp.Options) {
 	}
 }
 
-// watch reads the principals again when their file changes and at each SIGHUP,
-// until the returned function is called, which waits.
+// Listed says whether the file names a principal: those are few, and the
+// operator's own words.
+func (d *door) Listed(name string) bool { return slices.Contains(d.keeper.Book().Names(), name) }
+
+// watch reads the principals again when their file changes, until the returned
+// function is called, which waits. At a SIGHUP they are among the server's reloads.
 func (d *door) watch(ctx context.Context) (stop func()) {
 	if d == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
 	var work sync.WaitGroup
-	work.Go(func() { d.keeper.Watch(ctx, hangup) })
+	work.Go(func() { d.keeper.Watch(ctx, nil) })
 	return func() {
-		signal.Stop(hangup)
 		cancel()
 		work.Wait()
 		d.Close()

@@ -25,7 +25,8 @@ func (p Process) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve MCP over stdio or HTTP",
 		Long: "Serve MCP over stdio (the default), or over HTTP: Streamable HTTP on /mcp, SSE on /sse and /message, health on /healthz and /readyz.\n" +
-			"The first SIGINT or SIGTERM ends it gracefully, the second at once. On stdio it ends with its standard input.",
+			"The first SIGINT or SIGTERM ends it gracefully, the second at once. On stdio it ends with its standard input.\n" +
+			"SIGUSR1 ends every session and refuses new ones until the server is started anew; SIGHUP reads again what can be read again.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			environ := p.Environ
@@ -50,6 +51,10 @@ type serving struct {
 	parts    engineParts
 	manager  *sandbox.Manager // nil when a setting is wrong
 	server   *mcp.Server
+	metrics  *mcp.Metrics
+	audit    *mcp.AuditLog // nil when a setting is wrong
+	page     *metricsPage  // nil without METRICS_ADDR
+	reloads  []reload      // what SIGHUP reads again, in this order
 
 	policies    func() []string // the execution policies that a principal may have; nil: not known
 	door        *door           // nil without principals
@@ -81,7 +86,7 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	v := &serving{settings: s, log: log, stderr: out}
+	v := &serving{settings: s, log: log, stderr: out, metrics: mcp.NewMetrics(readBuild().version)}
 	switch err = v.setUp(ctx, faults); {
 	case err == nil:
 	case s.MCP.Transport != "stdio" || !errors.As(err, &faults):
@@ -92,30 +97,34 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 	}
 	if err == nil {
 		if err := v.openEndpoint(); err != nil {
-			return errors.Join(err, v.end(ctx))
+			return errors.Join(err, v.end(ctx), v.closeSeen())
 		}
 	}
 	v.server = v.newServer(err)
+	stopObeying := v.obey(ctx)
 	serving, graceful := v.graceful(ctx)
 	if s.MCP.Transport == "http" {
 		err = v.serveHTTP(serving)
 	} else {
 		err = v.serveStdio(serving, p.Stdin, p.Stdout)
 	}
-	return errors.Join(err, graceful(), v.end(ctx))
+	err = errors.Join(err, graceful(), v.end(ctx))
+	stopObeying() // an operator may still want everything stopped while the server ends
+	return errors.Join(err, v.closeSeen())
 }
 
 // setUp makes the parts and starts the manager. The error is settings.Faults
 // when settings are wrong; nothing is left running then.
 func (v *serving) setUp(ctx context.Context, faults settings.Faults) error {
-	parts, err := prepare(v.settings, faults, v.log)
+	faults = v.openSeen(ctx, faults)
+	parts, err := prepare(v.settings, faults, v.log, v.metrics)
 	if err != nil {
-		return err
+		return errors.Join(err, v.closeSeen())
 	}
 	if err := parts.checkRuntimes(ctx, v.settings.Docker); err != nil {
-		return errors.Join(err, parts.provider.Close())
+		return errors.Join(err, parts.provider.Close(), v.closeSeen())
 	}
-	v.parts, v.manager = parts, parts.manage(v.settings, v.log)
+	v.parts, v.manager = parts, parts.manage(v.settings, v.log, v.metrics)
 	v.warn()
 	return nil
 }
@@ -132,6 +141,7 @@ func (v *serving) newServer(setup error) *mcp.Server {
 		Manager: v.manager, Owner: v.settings.MCP.Owner, Version: readBuild().version, Log: v.log, SetupError: setup,
 		Images:         append([]string{v.settings.Docker.DefaultImage}, v.settings.Docker.AllowedImages...),
 		AllowedOrigins: v.settings.MCP.AllowedOrigins, MaxBody: v.settings.MCP.MaxBodyMB << 20,
+		Audit: v.audit, Metrics: v.metrics, OpenMetrics: v.settings.MCP.OpenMetrics(),
 	}
 	if v.manager != nil {
 		o.Ready = v.manager.Ready

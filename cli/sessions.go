@@ -36,7 +36,7 @@ func (p Process) operate(ctx context.Context, f func(ctx context.Context, e *doc
 	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
-	parts, err := prepare(s, faults, slog.New(slog.DiscardHandler))
+	parts, err := prepare(s, faults, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,11 @@ func (s *Server) answer(ctx context.Context, x *exchange, m message) (response [
 func (s *Server) handle(ctx context.Context, m message) (got mcpgo.JSONRPCMessage) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			ref := newReference()
-			s.log.Error("panic in a request", "ref", ref, "panic", fault, "stack", string(debug.Stack()))
+			ref := requestID(ctx)
+			if ref == "" {
+				ref = newRequestID()
+			}
+			s.log.Error("panic in a request", "request_id", ref, "panic", panicText(fault), "stack", string(debug.Stack()))
 			got = mcpgo.JSONRPCError{
 				JSONRPC: mcpgo.JSONRPC_VERSION,
 				Error:   mcpgo.NewJSONRPCErrorDetails(mcpgo.INTERNAL_ERROR, "internal error, reference "+ref, nil),

@@ -103,6 +103,13 @@ func (c *calls) endClient(client string) {
 	}
 }
 
+// ended says whether no more calls are taken.
+func (c *calls) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
 // close takes no more calls, cancels those under way and waits for them, or for
 // ctx.
 func (c *calls) close(ctx context.Context) error {

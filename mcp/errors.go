@@ -2,11 +2,10 @@ package mcp
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -77,14 +76,16 @@ func (f *failure) Error() string { return f.code + ": " + f.text }
 
 // failureOf turns whatever a tool returned into what its client sees. Only the
 // sentence of our own error type goes out; causes stay here. What nobody
-// foresaw is internal, and its reference leads from the client to the log.
-func failureOf(err error, log *slog.Logger) *failure {
+// foresaw is internal. ref is the id of the call, which leads from the client to
+// the log.
+func failureOf(err error, ref string, log *slog.Logger) *failure {
 	var f *failure
 	if errors.As(err, &f) {
+		f.ref = ref
 		return f
 	}
 	row := codes[sandbox.KindOf(err)]
-	f = &failure{code: row.code, text: row.text, retriable: row.retriable}
+	f = &failure{code: row.code, text: row.text, retriable: row.retriable, ref: ref}
 	var e *sandbox.Error
 	if errors.As(err, &e) {
 		f.field, f.retryAfter = e.Field, e.RetryAfter
@@ -93,18 +94,19 @@ func failureOf(err error, log *slog.Logger) *failure {
 		}
 	}
 	if sandbox.KindOf(err) == sandbox.KindInternal {
-		f.ref = newReference()
-		f.text += "; its log tells more under the reference " + f.ref
-		log.Error("internal error", "ref", f.ref, "error", err)
+		f.text += "; its log tells more under the reference " + ref
+		log.Error("internal error", "request_id", ref, "error", err)
 	}
 	return f
 }
 
-// newReference is a short random name for one fault.
-func newReference() string {
-	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // crypto/rand never fails: it ends the process instead
-	return hex.EncodeToString(raw[:])
+// panicText is what the log has of a panic: Go's own errors as they are, of
+// anything else the type alone, since it may hold what a call was about.
+func panicText(fault any) string {
+	if err, ok := fault.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("a %T", fault)
 }
 
 // meta is the failure for programs.

@@ -138,3 +138,13 @@ func LookTwice(ctx, ended context.Context, spool *sandbox.Spool, pattern string)
 func Notify(ctx context.Context, params map[string]any) error {
 	return exchangeOf(ctx).notify("notifications/progress", params)
 }
+
+// ToolLabels is how many labels n tools have in the metrics.
+func ToolLabels(n int) int {
+	m := NewMetrics("")
+	seen := map[string]bool{}
+	for i := range n {
+		seen[m.tools.of(fmt.Sprint(i))] = true
+	}
+	return len(seen)
+}

@@ -29,6 +29,7 @@ type rig struct {
 	manager *sandbox.Manager
 	server  *mcp.Server
 	log     *lockedBuffer
+	metrics *mcp.Metrics
 	schemas map[string]*jsonschema.Schema
 }
 
@@ -53,21 +54,21 @@ func (b *lockedBuffer) String() string {
 // newRig makes a server; change may alter its options.
 func newRig(t *testing.T, change ...func(*mcp.Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, fake: sandboxtest.NewFake(), log: &lockedBuffer{}}
+	r := &rig{t: t, fake: sandboxtest.NewFake(), log: &lockedBuffer{}, metrics: mcp.NewMetrics("test")}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	spools, err := sandbox.NewSpools(sandbox.SpoolLimits{Memory: 64 << 10, Disk: 1 << 20, Total: 32 << 20, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.manager = sandbox.NewManager(sandbox.Options{
-		Provider: r.fake, Instance: "test", Grace: 2 * time.Minute, Spools: spools, Log: log,
+		Provider: r.fake, Instance: "test", Grace: 2 * time.Minute, Spools: spools, Log: log, Observer: r.metrics,
 		Policy: sandbox.Policy{DefaultImage: "img", DefaultTTL: time.Hour, MaxTTL: 24 * time.Hour, MaxNetwork: sandbox.NetworkEgress, AllowPersistent: true},
 		Limits: sandbox.Limits{
 			Sessions: 64, PerOwner: 16, ExecsPerSession: 200, Records: 10_000, Retention: time.Hour, LostRetention: 24 * time.Hour,
 			ReapInterval: time.Minute, DefaultTimeout: 300 * time.Second, MaxTimeout: 24 * time.Hour,
 		},
 	})
-	options := mcp.Options{Manager: r.manager, Owner: "local", Version: "test", Log: log}
+	options := mcp.Options{Manager: r.manager, Owner: "local", Version: "test", Log: log, Metrics: r.metrics}
 	for _, f := range change {
 		f(&options)
 	}

@@ -23,6 +23,9 @@ func (w *web) admit(rw http.ResponseWriter, r *http.Request) (_ *http.Request, l
 		w.refuseCaller(rw, err)
 		return nil, nil, false
 	}
+	if inbound := inboundOf(r.Context()); inbound != nil {
+		inbound.principal.Store(&p.Name)
+	}
 	stream := r.Method == http.MethodGet
 	ctx, leave, in := w.s.principals.enter(r.Context(), &p, stream)
 	if !in {
@@ -47,8 +50,8 @@ func (w *web) admit(rw http.ResponseWriter, r *http.Request) (_ *http.Request, l
 func (w *web) refuseCaller(rw http.ResponseWriter, err error) {
 	var refusal *principal.Refusal
 	if !errors.As(err, &refusal) {
-		ref := newReference()
-		w.s.log.Error("a caller could not be checked", "ref", ref, "error", err)
+		ref := rw.Header().Get(headerRequestID)
+		w.s.log.Error("a caller could not be checked", "request_id", ref, "error", err)
 		writeRPCError(rw, http.StatusInternalServerError, nil, mcpgo.INTERNAL_ERROR, "internal error, reference "+ref)
 		return
 	}

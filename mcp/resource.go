@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
 	"runtime/debug"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -34,20 +32,24 @@ func (s *Server) addResources() {
 // readResource reads a file by its address. Unlike a tool it can only answer an
 // error in the protocol's form, so the error is made of our sentence alone.
 func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceRequest) (contents []mcpgo.ResourceContents, err error) {
-	started := time.Now()
-	c := &call{caller: s.callerOf(ctx)}
+	c := s.beginCall(ctx, toolResourceRead, len(request.Params.URI))
+	var bytesOut int64
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("panic in a resource", "panic", fault, "stack", string(debug.Stack()))
-			err = sandbox.Errorf("read resource", sandbox.KindInternal, "panic").Because(fmt.Errorf("panic: %v", fault))
+			s.log.Error("panic in a resource", "request_id", c.id, "panic", panicText(fault), "stack", string(debug.Stack()))
+			err = sandbox.Errorf("read resource", sandbox.KindInternal, "panic").Because(errors.New("panic: " + panicText(fault)))
 		}
 		code := "ok"
 		if err != nil {
-			f := failureOf(err, s.log)
+			f := failureOf(err, c.id, s.log)
 			contents, err, code = nil, errors.New(codedSentence(ctx, sandbox.KindOf(err), escape(f.Error()))), f.code
 		}
-		s.log.Info("resource read", "session", sandbox.ShortID(c.session), "took", time.Since(started), "code", code)
+		for _, content := range contents {
+			bytesOut += resourceBytes(content)
+		}
+		s.conclude(ctx, c, code, bytesOut)
 	}()
+	c.refused = true
 	if s.setup != nil {
 		return nil, setupFailure(s.setup)
 	}
@@ -60,6 +62,7 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 		return nil, err
 	}
 	defer leave()
+	c.refused = false
 	ctx, cancel := context.WithTimeout(ctx, s.callLimit)
 	defer cancel()
 	var content sandbox.FileContent

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -41,6 +42,10 @@ type Options struct {
 	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
 	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
 	Ready          func(context.Context) error // what /readyz asks; nil: always ready
+
+	Audit       *AuditLog // nil: the audit records go to Log
+	Metrics     *Metrics  // nil: some that nobody reads
+	OpenMetrics bool      // Handler serves /metrics too, to anyone: for a server that only its own machine reaches
 }
 
 // Server is the MCP face: the tools and resources, over every transport. It may
@@ -62,7 +67,14 @@ type Server struct {
 
 	mcp   *server.MCPServer
 	tools []tool
-	work  sync.WaitGroup // sessions of clients that have left, being destroyed
+
+	audit       *AuditLog
+	refusalPace refusalPace
+	metrics     *Metrics
+	owners      sync.Map // the label of an owner's principal, by Owner.Hash
+	halted      atomic.Bool
+
+	work sync.WaitGroup // sessions of clients that have left, being destroyed
 
 	calls      calls
 	principals principals
@@ -71,7 +83,8 @@ type Server struct {
 	cursors    cursors
 
 	webOnce sync.Once
-	web     *web // made by Handler
+	web     *web                // made by Handler
+	serving atomic.Pointer[web] // the same, for who may look at any time
 }
 
 // New makes a server. It panics when a tool of ours cannot be described, which
@@ -86,9 +99,15 @@ func New(o Options) *Server {
 	if o.RatePerMinute <= 0 {
 		o.RatePerMinute = 600
 	}
+	if o.Audit == nil {
+		o.Audit = &AuditLog{log: o.Log}
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(o.Version)
+	}
 	s := &Server{
-		principals: principals{perMinute: o.RatePerMinute},
-		manager:    o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
+		principals: principals{perMinute: o.RatePerMinute}, audit: o.Audit, metrics: o.Metrics,
+		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
 		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
 		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
 	}
@@ -113,6 +132,7 @@ func New(o Options) *Server {
 		cacheFor(mcpgo.MethodToolsList, time.Minute, mcpgo.CacheScopePrivate), // differs by principal, and as toolkits come and go
 		cacheFor(mcpgo.MethodResourcesRead, 0, mcpgo.CacheScopePrivate),
 		server.WithToolFilter(s.permitted),
+		server.WithHooks(s.hooks()),
 	)
 	s.tools = s.allTools()
 	for _, t := range s.tools {
@@ -122,6 +142,7 @@ func New(o Options) *Server {
 	}
 	s.addResources()
 	s.addPrompts()
+	s.metrics.server.Store(s)
 	return s
 }
 
@@ -129,6 +150,15 @@ func New(o Options) *Server {
 // for everybody.
 func cacheFor(method mcpgo.MCPMethod, ttl time.Duration, scope mcpgo.CacheScope) server.ServerOption {
 	return server.WithMethodCacheHints(method, ttl.Milliseconds(), scope)
+}
+
+// hooks has the calls recorded that mcp-go answers itself.
+func (s *Server) hooks() *server.Hooks {
+	h := &server.Hooks{}
+	h.AddOnError(func(ctx context.Context, _ any, method mcpgo.MCPMethod, _ any, err error) {
+		s.answeredByLibrary(ctx, method, err)
+	})
+	return h
 }
 
 // clientLeft ends the calls of a client that has left. Its default session is
@@ -154,8 +184,8 @@ func (s *Server) Close(ctx context.Context) error {
 }
 
 // Handler is the server over HTTP: Streamable HTTP on /mcp, SSE on /sse and
-// /message, and /healthz and /readyz.
+// /message, /healthz and /readyz, and with Options.OpenMetrics /metrics.
 func (s *Server) Handler() http.Handler {
-	s.webOnce.Do(func() { s.web = newWeb(s) })
+	s.webOnce.Do(func() { s.web = newWeb(s); s.serving.Store(s.web) })
 	return s.web
 }

@@ -91,6 +91,7 @@ func (c *stdioClient) take(line []byte) {
 	}
 	ctx, done, fault := c.peer.requests.begin(c.ctx, m.id) // before the next line, which may cancel it
 	if fault != nil {
+		c.s.notCalled(c.ctx, m.method, codeInvalidRequest)
 		_ = c.out.send(rpcError(m.id, fault.code, fault.text)) // holds up a client that sends and does not read
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -48,7 +47,18 @@ type call struct {
 	caller
 	deadline time.Time // when it must have answered; zero for a client that asked for progress
 	progress *progress
-	session  string // what it is about, for the log
+
+	// What its records say of it (audit_call.go). The tool fills in what it learns.
+	id        string // of the call: in the log, the audit log and a failed result
+	tool      string
+	transport transport
+	started   time.Time
+	bytesIn   int64
+	session   string // the handle that it is about, as sent
+	exec      string // likewise
+	executor  string // of a manifest's tool: what ran it
+	rule      string // and the rule of the policy that chose it
+	refused   bool   // turned away before the tool was asked
 }
 
 // stage passes on how far the making of a session has come.
@@ -129,23 +139,21 @@ func (s *Server) register(t tool) error {
 // internals.
 func (s *Server) handler(t tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcpgo.CallToolRequest) (*mcpgo.CallToolResult, error) {
-		started := time.Now()
-		c := &call{caller: s.callerOf(ctx)}
+		c := s.beginCall(ctx, t.name, len(request.Params.RawArguments))
 		result, err := s.serve(ctx, t, c, request)
 		code := "ok"
 		if err != nil {
-			f := failureOf(s.whileEnding(ctx, err), s.log)
+			f := failureOf(s.whileEnding(ctx, err), c.id, s.log)
 			code, result = f.code, f.result()
-			s.log.Debug("tool call failed", "tool", t.name, "error", err)
+			s.log.Debug("tool call failed", "request_id", c.id, "tool", t.name, "error", err)
 		} else if result.IsError {
 			code, _ = result.Meta.AdditionalFields["code"].(string)
+			result.Meta.AdditionalFields["ref"] = c.id
 		}
 		if !t.readOnly {
 			s.changed(c.owner, c.session)
 		}
-		s.log.LogAttrs(ctx, slog.LevelInfo, "tool call",
-			slog.String("tool", t.name), slog.String("session", sandbox.ShortID(c.session)),
-			slog.Duration("took", time.Since(started)), slog.String("code", code))
+		s.conclude(ctx, c, code, bytesOf(result))
 		return result, nil
 	}
 }
@@ -155,6 +163,9 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 func (s *Server) whileEnding(ctx context.Context, err error) error {
 	if sandbox.KindOf(err) != sandbox.KindCancelled {
 		return err
+	}
+	if errors.Is(err, errHalted) { // the cause that a call cancelled by it gives
+		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "stopped by the operator, with every session of this server").Because(err)
 	}
 	if errors.Is(context.Cause(ctx), errShutdown) {
 		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "the server is shutting down, and what this call had started was stopped").Because(err)
@@ -167,10 +178,11 @@ func (s *Server) whileEnding(ctx context.Context, err error) error {
 func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallToolRequest) (result *mcpgo.CallToolResult, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.log.Error("panic in a tool", "tool", t.name, "panic", fault, "stack", string(debug.Stack()))
-			result, err = nil, sandbox.Errorf("call tool", sandbox.KindInternal, "panic").Because(fmt.Errorf("panic: %v", fault))
+			s.log.Error("panic in a tool", "request_id", c.id, "tool", t.name, "panic", panicText(fault), "stack", string(debug.Stack()))
+			result, err = nil, sandbox.Errorf("call tool", sandbox.KindInternal, "panic").Because(errors.New("panic: "+panicText(fault)))
 		}
 	}()
+	c.refused = true
 	if s.setup != nil {
 		return nil, setupFailure(s.setup)
 	}
@@ -182,6 +194,12 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		return nil, err
 	}
 	defer leave()
+	if !t.readOnly {
+		if err := s.intend(c); err != nil {
+			return nil, err
+		}
+	}
+	c.refused = false
 	if c.progress = startProgress(ctx, s.mcp, request, s.pace); c.progress == nil {
 		c.deadline = time.Now().Add(s.callLimit)
 		var cancel context.CancelFunc

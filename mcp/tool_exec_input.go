@@ -56,6 +56,7 @@ func (s *Server) execInput(ctx context.Context, c *call, in *execInputInput) (*r
 	if err != nil {
 		return nil, err
 	}
+	c.exec = *in.exec
 	e, err := s.manager.Exec(c.owner, *in.exec)
 	if err != nil {
 		return nil, err

@@ -43,6 +43,7 @@ func (s *Server) execOutputTool() tool {
 }
 
 func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (*reply, error) {
+	c.exec = *in.exec
 	e, err := s.manager.Exec(c.owner, *in.exec)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ func (s *Server) killTool() tool {
 }
 
 func (s *Server) kill(_ context.Context, c *call, in *killInput) (*reply, error) {
+	c.exec = *in.exec
 	e, err := s.manager.Exec(c.owner, *in.exec)
 	if err != nil {
 		return nil, err

@@ -50,13 +50,18 @@ func newWeb(s *Server) *web {
 	}
 	w.mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { writeStatus(rw, http.StatusOK, "alive") })
 	w.mux.Handle("GET /readyz", &readiness{s: s})
+	if s.options.OpenMetrics && s.options.Authenticator == nil {
+		w.mux.Handle("GET /metrics", w.ownPages(s.metrics.page()))
+	}
 	return w
 }
 
 // ServeHTTP serves every path of the server. A body has bodyTime to arrive,
 // whoever reads it: also net/http, which reads what a handler has left before it
 // sends the handler's answer.
-func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.seen(rw, r, w.serve) }
+
+func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	ctl := http.NewResponseController(rw)
 	_ = ctl.SetWriteDeadline(time.Time{}) // the connection's last answer had one; not supported: then there is none
 	if r.Body != nil && r.Body != http.NoBody {

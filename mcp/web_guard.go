@@ -40,8 +40,8 @@ func (w *web) screen(next http.Handler) http.Handler {
 				panic(fault) // how a handler hangs up on purpose
 			}
 			if fault != nil {
-				ref := newReference()
-				w.s.log.Error("panic in a request", "ref", ref, "panic", fault, "stack", string(debug.Stack()))
+				ref := requestID(r.Context())
+				w.s.log.Error("panic in a request", "request_id", ref, "panic", panicText(fault), "stack", string(debug.Stack()))
 				writeRPCError(rw, http.StatusInternalServerError, nil, mcpgo.INTERNAL_ERROR, "internal error, reference "+ref)
 			}
 		}()
@@ -55,6 +55,18 @@ func (w *web) screen(next http.Handler) http.Handler {
 			return
 		}
 		if w.crossOrigin(rw, r) {
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
+}
+
+// ownPages refuses what a browser sends for a foreign page, to a page of the
+// server that asks for nothing else.
+func (w *web) ownPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if host, ours := w.hostAllowed(r); !host || !w.originAllowed(r, ours) {
+			writeStatus(rw, http.StatusForbidden, "forbidden")
 			return
 		}
 		next.ServeHTTP(rw, r)

@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
+
+	"caisson/sandbox"
 )
 
 // The clocks of /readyz: how long an answer stands, so that probing us is not
@@ -14,7 +17,8 @@ const (
 	readyWait = 5 * time.Second
 )
 
-// readiness answers /readyz: whether a call could be served now.
+// readiness answers /readyz: whether a call could be served now, and if not, in a
+// word why.
 type readiness struct {
 	s *Server
 
@@ -26,7 +30,7 @@ type readiness struct {
 func (p *readiness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err := p.check(r.Context()); err != nil {
 		p.s.log.Debug("not ready", "error", err)
-		writeStatus(rw, http.StatusServiceUnavailable, "not ready")
+		writeStatus(rw, http.StatusServiceUnavailable, "not ready: "+p.s.whyNotReady(err))
 		return
 	}
 	writeStatus(rw, http.StatusOK, "ready")
@@ -38,6 +42,10 @@ func (p *readiness) check(ctx context.Context) error {
 	switch {
 	case p.s.setup != nil:
 		return p.s.setup
+	case p.s.halted.Load():
+		return errHalted
+	case p.s.calls.ended():
+		return errShutdown
 	case p.s.options.Ready == nil:
 		return nil
 	}
@@ -51,6 +59,22 @@ func (p *readiness) check(ctx context.Context) error {
 	p.err = p.s.options.Ready(ctx)
 	p.at = time.Now()
 	return p.err
+}
+
+// whyNotReady is a word for a probe's reader. It names nothing: no address, no
+// handle, no cause.
+func (s *Server) whyNotReady(err error) string {
+	switch {
+	case s.setup != nil:
+		return "settings"
+	case errors.Is(err, errHalted):
+		return "halted"
+	case errors.Is(err, errShutdown):
+		return "ending"
+	case sandbox.KindOf(err) == sandbox.KindFenced:
+		return "replaced"
+	}
+	return "engine"
 }
 
 func writeStatus(rw http.ResponseWriter, status int, text string) {

@@ -25,6 +25,7 @@ func (s *Settings) checkRules(faults *Faults) {
 	s.checkIsolation(faults)
 	s.checkSpool(faults)
 	s.checkAddr(faults)
+	s.checkMetrics(faults)
 	s.checkEndpoint(faults)
 }
 
@@ -149,6 +150,32 @@ func (s *Settings) checkAddr(faults *Faults) {
 	if s.Docker.Instance == "" {
 		faults.add(DockerPrefix+"INSTANCE", "is required when %s is reachable from other machines", name)
 	}
+}
+
+// checkMetrics wants the one address that metrics are read at: they are for
+// whoever reaches it, so that it must be chosen, and none but theirs.
+func (s *Settings) checkMetrics(faults *Faults) {
+	const name = MCPPrefix + "METRICS_ADDR"
+	s.want(faults, MCPPrefix+"AUDIT_FILE", s.MCP.AuditFile, filepath.IsAbs)
+	if s.MCP.MetricsAddr == "" || faults.has(name) {
+		return
+	}
+	host, port, err := net.SplitHostPort(s.MCP.MetricsAddr)
+	_, bad := strconv.ParseUint(port, 10, 16)
+	ip, _ := netip.ParseAddr(host)
+	switch {
+	case err != nil || bad != nil || host == "" || ip.Unmap().IsUnspecified():
+		faults.add(name, "takes %s, got %s", s.field(name).takes(), Shown(s.MCP.MetricsAddr))
+	case s.MCP.Transport == "http" && s.MCP.MetricsAddr == s.MCP.Addr && port != "0":
+		faults.add(name, "is %sADDR too; on loopback without principals /metrics is served there anyway", MCPPrefix)
+	}
+}
+
+// OpenMetrics says whether /metrics is served on the endpoint itself: where only
+// this machine reaches it and it asks nobody who they are.
+func (m MCP) OpenMetrics() bool {
+	host, _, err := net.SplitHostPort(m.Addr)
+	return err == nil && loopback(host) && m.PrincipalsFile == "" && m.OIDCIssuer == "" && m.TLSClientCAPath == ""
 }
 
 func loopback(host string) bool {

@@ -123,6 +123,9 @@ type MCP struct {
 	MaxConnectionsPerAddress int   `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"1024" min:"1" max:"1000000" doc:"Connections from one address, or one IPv6 network of 64 bits."`
 	RatePerMinute            int   `env:"RATE_PER_MINUTE" envDefault:"600" min:"1" max:"1000000" doc:"Requests that one principal may make in a minute."`
 
+	MetricsAddr string `env:"METRICS_ADDR" takes:"host:port, with the one address or name to listen on" doc:"Where /metrics is served, to anyone who reaches it; empty: nowhere, or on ADDR where that is loopback and has no principals."`
+	AuditFile   string `env:"AUDIT_FILE" takes:"the absolute path of a file" doc:"File that a JSON line is appended to for each call; opened again at SIGHUP. Empty: the records go to the log."`
+
 	LogLevel  string `env:"LOG_LEVEL" envDefault:"info" oneof:"debug info warn error" doc:"debug, info, warn or error."`
 	LogFormat string `env:"LOG_FORMAT" envDefault:"auto" oneof:"auto text json" doc:"text, json, or auto: text on a terminal and JSON elsewhere. Always on standard error."`
 }
