@@ -93,6 +93,13 @@ func TestEveryFaultIsToldAtOnceWithItsLine(t *testing.T) {
 	}
 }
 
+func TestTheExampleIsRight(t *testing.T) {
+	book, err := principal.ReadFile("../deploy/principals.yml")
+	if err != nil || len(book.Names()) != 3 {
+		t.Error(err)
+	}
+}
+
 func TestFilesThatLetNobodyInAreRefused(t *testing.T) {
 	for _, text := range []string{"", "principals:", "principals: []", "{}", "principals: {a: b}", "- a", "principals: [a]", "a: &x b\nprincipals: *x", "principals: [{name: a, token_sha256: 1}]", "\xff"} {
 		if book, err := principal.Parse("p.yml", []byte(text), nil); err == nil {
