@@ -207,7 +207,7 @@ func waitFor(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return ctx.Err() // both may be due
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -110,6 +110,8 @@ func TestAttackT57_WhatFailsIsTriedAgain(t *testing.T) {
 		if ended, err := m.Halt(t.Context()); ended != 0 || err == nil {
 			t.Errorf("%d, %v", ended, err)
 		}
+		synctest.Wait() // the last try has failed
+		wantSessions(t, f, f.Sessions()[0])
 		f.Fail(sandboxtest.OpDestroy, nil)
 		<-time.After(6 * time.Second)
 		synctest.Wait()
