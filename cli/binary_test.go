@@ -57,6 +57,8 @@ type program struct {
 	ended  chan struct{}
 	status int
 	id     int
+
+	notices []string // methods of the notifications that have come
 }
 
 // buffer collects standard error while it is being written.
@@ -171,6 +173,7 @@ func (p *program) says(text string) string {
 type reply struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      *int            `json:"id"`
+	Method  string          `json:"method"`
 	Result  json.RawMessage `json:"result"`
 	Error   *struct {
 		Code    int    `json:"code"`
@@ -200,7 +203,8 @@ func (p *program) call(method string, params any) json.RawMessage {
 			p.t.Fatalf("standard output holds %q", answer)
 		}
 		if r.ID == nil || *r.ID != p.id {
-			continue // a notification
+			p.notices = append(p.notices, r.Method)
+			continue
 		}
 		if r.Error != nil {
 			p.t.Fatalf("%s: error %d: %s", method, r.Error.Code, r.Error.Message)

@@ -114,7 +114,11 @@ func (v *serving) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer cancel()
-	if err := errors.Join(v.manager.Close(ctx), v.parts.provider.Close()); err != nil {
+	var tools error
+	if v.toolbox != nil {
+		tools = v.toolbox.Close(ctx) // while there is a manager to end its sessions with
+	}
+	if err := errors.Join(tools, v.manager.Close(ctx), v.parts.provider.Close()); err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}
 	return nil

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"caisson/executor"
 	"caisson/mcp"
 	"caisson/sandbox"
 	"caisson/settings"
@@ -20,7 +22,7 @@ import (
 const shutdownLimit = 20 * time.Second
 
 func (p Process) serveCommand() *cobra.Command {
-	var transport, addr string
+	var transport, addr, manifest string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve MCP over stdio or HTTP",
@@ -30,7 +32,7 @@ func (p Process) serveCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			environ := p.Environ
-			for flag, setting := range map[string]string{"transport": "TRANSPORT=" + transport, "addr": "ADDR=" + addr} {
+			for flag, setting := range map[string]string{"transport": "TRANSPORT=" + transport, "addr": "ADDR=" + addr, "manifest": "MANIFEST=" + manifest} {
 				if cmd.Flags().Changed(flag) {
 					environ = append(environ[:len(environ):len(environ)], settings.MCPPrefix+setting)
 				}
@@ -40,16 +42,20 @@ func (p Process) serveCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&transport, "transport", "", "stdio or http, over SANDBOX_MCP_TRANSPORT")
 	cmd.Flags().StringVar(&addr, "addr", "", "host:port that http listens on, over SANDBOX_MCP_ADDR")
+	cmd.Flags().StringVar(&manifest, "manifest", "", "file that declares tools and where they run, over SANDBOX_MCP_MANIFEST")
 	return cmd
 }
 
 // serving is one running server.
 type serving struct {
 	settings settings.Settings
+	environ  []string
 	log      *slog.Logger
 	stderr   io.Writer
 	parts    engineParts
-	manager  *sandbox.Manager // nil when a setting is wrong
+	manager  *sandbox.Manager                  // nil when a setting is wrong
+	toolbox  *executor.Toolbox                 // nil without a manifest
+	manifest atomic.Pointer[executor.Manifest] // in force; nil without one
 	server   *mcp.Server
 	metrics  *mcp.Metrics
 	audit    *mcp.AuditLog // nil when a setting is wrong
@@ -86,14 +92,12 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	v := &serving{settings: s, log: log, stderr: out, metrics: mcp.NewMetrics(readBuild().version)}
-	switch err = v.setUp(ctx, faults); {
-	case err == nil:
-	case s.MCP.Transport != "stdio" || !errors.As(err, &faults):
-		return err
-	default:
-		printFaults(out, faults)
-		err = setupError(faults)
+	v := &serving{settings: s, environ: environ, log: log, stderr: out, metrics: mcp.NewMetrics(readBuild().version)}
+	if err = v.setUp(ctx, faults); err != nil {
+		if err = answerable(err); s.MCP.Transport != "stdio" || !errors.As(err, new(setupError)) {
+			return err
+		}
+		_, _ = fmt.Fprintf(out, "caisson: %v\n", err)
 	}
 	if err == nil {
 		if err := v.openEndpoint(); err != nil {
@@ -113,10 +117,16 @@ func (p Process) serve(ctx context.Context, environ []string, addrGiven bool) er
 	return errors.Join(err, v.closeSeen())
 }
 
-// setUp makes the parts and starts the manager. The error is settings.Faults
-// when settings are wrong; nothing is left running then.
+// setUp makes the parts and starts the manager and the toolbox. The error is
+// settings.Faults when settings are wrong and executor.Faults when the manifest is;
+// nothing is left running then.
 func (v *serving) setUp(ctx context.Context, faults settings.Faults) error {
 	faults = v.openSeen(ctx, faults)
+	manifest, wrong := v.loadManifest()
+	var unread settings.Faults
+	if errors.As(wrong, &unread) {
+		faults = append(faults, unread...)
+	}
 	parts, err := prepare(v.settings, faults, v.log, v.metrics)
 	if err != nil {
 		return errors.Join(err, v.closeSeen())
@@ -124,8 +134,15 @@ func (v *serving) setUp(ctx context.Context, faults settings.Faults) error {
 	if err := parts.checkRuntimes(ctx, v.settings.Docker); err != nil {
 		return errors.Join(err, parts.provider.Close(), v.closeSeen())
 	}
+	local, err := v.localWorker()
+	if err = errors.Join(wrong, err); err != nil {
+		return errors.Join(err, parts.provider.Close(), v.closeSeen())
+	}
 	v.parts, v.manager = parts, parts.manage(v.settings, v.log, v.metrics)
 	v.warn()
+	if manifest != nil {
+		v.openToolbox(manifest, local)
+	}
 	return nil
 }
 
@@ -147,13 +164,10 @@ func (v *serving) newServer(setup error) *mcp.Server {
 		o.Ready = v.manager.Ready
 	}
 	v.admission(&o)
+	if v.toolbox != nil {
+		o.Toolbox = v.toolbox
+	}
 	return mcp.New(o)
-}
-
-// setupError is what a client's user reads: the faults and the mend.
-func setupError(faults settings.Faults) error {
-	return fmt.Errorf("%s\n%w\nSet them in the environment that this server is started with (the env of its entry in the client's configuration) and start it again. `caisson doctor` checks them",
-		faultHead(faults), faults)
 }
 
 // serveStdio serves the one client that started us, until it closes our

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheExampleManifestIsRight(t *testing.T) {
-	text, err := os.ReadFile("../manifest.yml")
+	text, err := os.ReadFile("testdata/manifest.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestFaultsPastManyAreCounted(t *testing.T) {
 
 // Whatever the text, reading it ends with a manifest or with faults.
 func FuzzManifest(f *testing.F) {
-	example, err := os.ReadFile("../manifest.yml")
+	example, err := os.ReadFile("testdata/manifest.yml")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -148,3 +148,6 @@ func ToolLabels(n int) int {
 	}
 	return len(seen)
 }
+
+// ListWithin sets how long a client's first list of tools waits for toolkits.
+func (s *Server) ListWithin(d time.Duration) { s.declared.wait = d }

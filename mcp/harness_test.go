@@ -128,9 +128,13 @@ func (r *rig) dial(how, version string) *conn {
 		if c, err = client.NewInProcessClientWithOptions(r.server.MCP(), options...); err != nil {
 			r.t.Fatal(err)
 		}
-	case "http":
+	case "http", "http with a stream":
 		web := r.web()
-		tr, err := transport.NewStreamableHTTP(web.URL+"/mcp", transport.WithHTTPBasicClient(web.Client()))
+		more := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(web.Client())}
+		if how != "http" {
+			more = append(more, transport.WithContinuousListening())
+		}
+		tr, err := transport.NewStreamableHTTP(web.URL+"/mcp", more...)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -225,6 +229,9 @@ func (c *conn) check(tool string, raw *mcpgo.CallToolResult) *result {
 		c.t.Errorf("%s: a success has structure and text, got %v and %q", tool, raw.StructuredContent, r.text)
 	}
 	if raw.StructuredContent != nil {
+		if c.schemas[tool] == nil {
+			c.schemas = outputSchemas(c.t, c.server) // a tool that has come since
+		}
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw.RawStructuredContent))
 		if err == nil {
 			err = c.schemas[tool].Validate(doc)

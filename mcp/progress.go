@@ -28,7 +28,16 @@ type progress struct {
 
 	mu       sync.Mutex
 	describe func() string
+	count    *count // nil: seconds are counted
 }
+
+// count is how far a call has come in a unit of its tool's own. total is 0 where it
+// is not known.
+type count struct{ done, total float64 }
+
+// countStep is how far a sign of life moves a count on: its numbers have to rise
+// each time, and mean the tool's.
+const countStep = 1e-6
 
 // startProgress begins to report on a call when its request has a progress
 // token. finish ends it. Reports are written by the progress' own goroutine to the
@@ -83,6 +92,13 @@ func (p *progress) say(text func() string) {
 	p.describe = text
 }
 
+// counted is say for a tool that counts by itself.
+func (p *progress) counted(c count, text func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.describe, p.count = text, &c
+}
+
 // finish ends the reports. After it has returned nothing more is on its way.
 func (p *progress) finish() {
 	if p == nil {
@@ -97,7 +113,7 @@ func (p *progress) run() {
 	ticker := time.NewTicker(p.pace.step)
 	defer ticker.Stop()
 	var (
-		last     time.Duration
+		last     float64
 		lastText string
 		lastSent = p.started
 	)
@@ -107,20 +123,25 @@ func (p *progress) run() {
 			return
 		case now := <-ticker.C:
 			p.mu.Lock()
-			describe := p.describe
+			describe, count := p.describe, p.count
 			p.mu.Unlock()
 			text := describe()
-			if text == lastText && now.Sub(lastSent) < p.pace.quiet {
+			if news := text != lastText || count != nil && count.done > last; !news && now.Sub(lastSent) < p.pace.quiet {
 				continue
 			}
-			elapsed := max(time.Since(p.started), last+time.Millisecond)
+			report := map[string]any{"progressToken": p.token, "message": escape(text)}
+			if count == nil {
+				last = max(time.Since(p.started).Truncate(time.Millisecond).Seconds(), last+0.001)
+			} else {
+				last = max(count.done, last+countStep)
+				if count.total > 0 {
+					report["total"] = count.total
+				}
+			}
+			report["progress"] = last
 			// A client that has gone ends the call elsewhere.
-			_ = p.send(map[string]any{
-				"progressToken": p.token,
-				"progress":      elapsed.Truncate(time.Millisecond).Seconds(),
-				"message":       escape(text),
-			})
-			last, lastText, lastSent = elapsed, text, now
+			_ = p.send(report)
+			lastText, lastSent = text, now
 		}
 	}
 }

@@ -34,10 +34,15 @@ type Options struct {
 	SetupError error
 
 	// Authenticator tells who makes an HTTP request; nil: nobody is asked, and all is Owner's.
-	Authenticator  Authenticator
-	RatePerMinute  int                         // messages of a principal without a rate of its own; 0: 600
-	Metadata       http.Handler                // served below /.well-known/oauth-protected-resource, to anybody; nil: nothing is
-	Images         []string                    // that are offered when a client completes an image's name; patterns among them are not
+	Authenticator Authenticator
+	RatePerMinute int          // messages of a principal without a rate of its own; 0: 600
+	Metadata      http.Handler // served below /.well-known/oauth-protected-resource, to anybody; nil: nothing is
+	Images        []string     // that are offered when a client completes an image's name; patterns among them are not
+
+	// Toolbox runs the tools of a manifest, which are listed beside the built-in
+	// ones; nil: there is none. The server does not close it.
+	Toolbox Toolbox
+
 	AllowedOrigins []string                    // browsers' origins that may call; any other is refused
 	AllowedHosts   []string                    // names the server is reached by; empty: any, but only loopback names on loopback
 	MaxBody        int64                       // of an HTTP request, in bytes; 0: 32 MiB
@@ -65,8 +70,9 @@ type Server struct {
 	bodyTime    time.Duration // for an HTTP request's body to arrive
 	maxExpanded int64         // of a compressed archive, in bytes
 
-	mcp   *server.MCPServer
-	tools []tool
+	mcp      *server.MCPServer
+	builtin  []server.ServerTool
+	declared declared
 
 	audit       *AuditLog
 	refusalPace refusalPace
@@ -108,7 +114,7 @@ func New(o Options) *Server {
 	s := &Server{
 		principals: principals{perMinute: o.RatePerMinute}, audit: o.Audit, metrics: o.Metrics,
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
-		options: o, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
+		options: o, declared: declared{box: o.Toolbox, wait: listWait}, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
 		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
 	}
 	if s.manager == nil && s.setup == nil {
@@ -118,7 +124,7 @@ func New(o Options) *Server {
 		server.WithTitle("Caisson"),
 		server.WithDescription("Hardened containers for running code and commands, on a remote engine."),
 		server.WithInstructions(instructions),
-		server.WithToolCapabilities(false),
+		server.WithToolCapabilities(o.Toolbox != nil), // the built-in tools never change
 		server.WithResourceCapabilities(true, false),
 		server.WithPromptCapabilities(false),
 		server.WithPromptCompletionProvider(completions{s}),
@@ -131,15 +137,19 @@ func New(o Options) *Server {
 		cacheFor(mcpgo.MethodResourcesTemplatesList, time.Hour, mcpgo.CacheScopePublic),
 		cacheFor(mcpgo.MethodToolsList, time.Minute, mcpgo.CacheScopePrivate), // differs by principal, and as toolkits come and go
 		cacheFor(mcpgo.MethodResourcesRead, 0, mcpgo.CacheScopePrivate),
-		server.WithToolFilter(s.permitted),
 		server.WithHooks(s.hooks()),
+		server.WithToolFilter(s.permitted),
+		server.WithToolFilter(s.ordered),
 	)
-	s.tools = s.allTools()
-	for _, t := range s.tools {
-		if err := s.register(t); err != nil {
+	for _, t := range s.allTools() {
+		entry, err := s.entry(t)
+		if err != nil {
 			panic(err)
 		}
+		s.builtin = append(s.builtin, entry)
 	}
+	s.mcp.AddTools(s.builtin...)
+	s.follow()
 	s.addResources()
 	s.addPrompts()
 	s.metrics.server.Store(s)
@@ -152,12 +162,14 @@ func cacheFor(method mcpgo.MCPMethod, ttl time.Duration, scope mcpgo.CacheScope)
 	return server.WithMethodCacheHints(method, ttl.Milliseconds(), scope)
 }
 
-// hooks has the calls recorded that mcp-go answers itself.
+// hooks has the calls recorded that mcp-go answers itself, and lets a list of tools
+// wait for those that are not known yet.
 func (s *Server) hooks() *server.Hooks {
 	h := &server.Hooks{}
 	h.AddOnError(func(ctx context.Context, _ any, method mcpgo.MCPMethod, _ any, err error) {
 		s.answeredByLibrary(ctx, method, err)
 	})
+	h.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcpgo.ListToolsRequest) { s.beforeList(ctx) })
 	return h
 }
 
@@ -167,6 +179,7 @@ func (s *Server) hooks() *server.Hooks {
 func (s *Server) clientLeft(client string) {
 	s.calls.endClient(client)
 	s.defaults.end(client)
+	s.declared.forget(client)
 }
 
 // Close ends the server: calls under way are cancelled and what they had

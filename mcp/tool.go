@@ -37,15 +37,17 @@ type about struct {
 // tool is one tool: its description, what it takes and gives, and what it does.
 type tool struct {
 	about
-	input  schema
-	output schema
-	run    func(ctx context.Context, c *call, raw json.RawMessage) (*reply, error)
+	input   json.Marshaler // a JSON schema
+	output  json.Marshaler
+	patient bool // waits to its own timeout, whoever asked for progress or not
+	counts  bool // tells how far it is in numbers of its own
+	run     func(ctx context.Context, c *call, raw json.RawMessage) (*reply, error)
 }
 
 // call is one call under way.
 type call struct {
 	caller
-	deadline time.Time // when it must have answered; zero for a client that asked for progress
+	deadline time.Time // when it must have answered; zero for a client that asked for progress, and for a patient tool
 	progress *progress
 
 	// What its records say of it (audit_call.go). The tool fills in what it learns.
@@ -113,25 +115,24 @@ func define[I, O any](a about, fields func(*I) []field, run func(context.Context
 	}
 }
 
-// register hands a tool to mcp-go.
-func (s *Server) register(t tool) error {
+// entry is a tool as mcp-go takes it.
+func (s *Server) entry(t tool) (server.ServerTool, error) {
 	input, err := json.Marshal(t.input)
 	if err != nil {
-		return fmt.Errorf("tool %s: %w", t.name, err)
+		return server.ServerTool{}, fmt.Errorf("tool %s: %w", t.name, err)
 	}
 	output, err := json.Marshal(t.output)
 	if err != nil {
-		return fmt.Errorf("tool %s: %w", t.name, err)
+		return server.ServerTool{}, fmt.Errorf("tool %s: %w", t.name, err)
 	}
-	s.mcp.AddTool(mcpgo.Tool{
+	return server.ServerTool{Tool: mcpgo.Tool{
 		Name: t.name, Title: t.title, Description: t.description,
 		RawInputSchema: input, RawOutputSchema: output,
 		Annotations: mcpgo.ToolAnnotation{
 			Title: t.title, ReadOnlyHint: &t.readOnly, DestructiveHint: &t.destructive,
 			IdempotentHint: &t.idempotent, OpenWorldHint: &t.openWorld,
 		},
-	}, s.handler(t))
-	return nil
+	}, Handler: s.handler(t)}, nil
 }
 
 // handler serves a tool's calls. It never returns an error: mcp-go would send
@@ -140,6 +141,7 @@ func (s *Server) register(t tool) error {
 func (s *Server) handler(t tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, request mcpgo.CallToolRequest) (*mcpgo.CallToolResult, error) {
 		c := s.beginCall(ctx, t.name, len(request.Params.RawArguments))
+		s.log.Debug("tool call begins", "request_id", c.id, "tool", t.name)
 		result, err := s.serve(ctx, t, c, request)
 		code := "ok"
 		if err != nil {
@@ -167,7 +169,7 @@ func (s *Server) whileEnding(ctx context.Context, err error) error {
 	if errors.Is(err, errHalted) { // the cause that a call cancelled by it gives
 		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "stopped by the operator, with every session of this server").Because(err)
 	}
-	if errors.Is(context.Cause(ctx), errShutdown) {
+	if errors.Is(context.Cause(ctx), errShutdown) || errors.Is(err, errShutdown) {
 		return sandbox.Errorf("call tool", sandbox.KindUnavailable, "the server is shutting down, and what this call had started was stopped").Because(err)
 	}
 	return err
@@ -200,11 +202,14 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		}
 	}
 	c.refused = false
-	if c.progress = startProgress(ctx, s.mcp, request, s.pace); c.progress == nil {
+	if c.progress = startProgress(ctx, s.mcp, request, s.pace); c.progress == nil && !t.patient {
 		c.deadline = time.Now().Add(s.callLimit)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, c.deadline, errCallLimit)
 		defer cancel()
+	}
+	if c.progress != nil && t.counts {
+		c.progress.counted(count{}, func() string { return "working" })
 	}
 	defer c.progress.finish()
 	r, err := t.run(ctx, c, request.Params.RawArguments)

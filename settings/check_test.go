@@ -3,6 +3,7 @@ package settings_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"caisson/settings"
 )
@@ -122,16 +123,17 @@ func TestInstanceIsTheHostsOnHTTPAndUniqueOnStdio(t *testing.T) {
 	}
 }
 
-// A feature that is not there may not be asked for and silently left out.
-func TestWhatThisBuildLacksIsRefusedByName(t *testing.T) {
-	for _, set := range []string{
-		"SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral",
-		"SANDBOX_MCP_MANIFEST=/m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true",
-	} {
-		name, _, _ := strings.Cut(set, "=")
-		only(t, faults(t, host, set), name, "not available in this build")
+// The settings of tools are in force.
+func TestD17_TheSettingsOfToolsAreTaken(t *testing.T) {
+	s := load(t, "SANDBOX_DOCKER_TOOL_IMAGE=tools:1", "SANDBOX_DOCKER_EXECUTOR_MODE=ephemeral", "SANDBOX_DOCKER_IDLE_TTL_SECONDS=7",
+		"SANDBOX_DOCKER_NETWORK_MODE=none", "SANDBOX_MCP_MANIFEST=m.yml", "SANDBOX_MCP_ALLOW_LOCAL=true", "SANDBOX_MCP_ALLOW_WEAKER_TOOLS=true")
+	if d := s.Docker; d.ToolImage != "tools:1" || d.ExecutorMode != "ephemeral" || d.IdleTTL != 7*time.Second || d.NetworkMode != "none" {
+		t.Errorf("%+v", d)
 	}
-	load(t, "SANDBOX_DOCKER_EXECUTOR_MODE=warm")
+	if m := s.MCP; m.Manifest != "m.yml" || !m.AllowLocal || !m.AllowWeakerTools {
+		t.Errorf("%+v", m)
+	}
+	only(t, faults(t, host, "SANDBOX_DOCKER_EXECUTOR_MODE=tepid"), "SANDBOX_DOCKER_EXECUTOR_MODE", "takes warm or ephemeral")
 }
 
 // Whatever the environment holds, Load answers, and with faults that are about

@@ -51,11 +51,7 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("### Not available in this build\n\nThese are refused when they are set to anything but their default:\n\n")
-	for _, name := range settings.Unavailable() {
-		b.WriteString("- `" + name + "`\n")
-	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // cell shows a value as code and words as words.

@@ -32,7 +32,6 @@ func Load(environ []string) (Settings, error) {
 		f.check(s.given[f.name], &faults)
 	}
 	s.checkRules(&faults)
-	s.checkAvailable(&faults)
 	s.nameInstance(&faults)
 	s.warnEndpoint()
 	order(faults)

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// toolNames lists what a client is shown.
+func (p *program) toolNames() []string {
+	p.t.Helper()
+	var list struct {
+		Tools []struct{ Name string } `json:"tools"`
+	}
+	if err := json.Unmarshal(p.call("tools/list", map[string]any{}), &list); err != nil {
+		p.t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// A manifest in the folder that a server is started in is somebody's file: it is read
+// only when it is named, by setting or by flag.
+func TestD29_AManifestIsServedOnlyWhenItIsNamed(t *testing.T) {
+	name := manifestFile(t, twoTools)
+	t.Chdir(filepath.Dir(name))
+	if err := os.Rename(name, "manifest.yml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		environ, args []string
+		want          bool
+	}{
+		{nil, nil, false},
+		{[]string{"SANDBOX_MCP_MANIFEST=manifest.yml"}, nil, true},
+		{[]string{"SANDBOX_MCP_MANIFEST=/nowhere"}, []string{"--manifest", "manifest.yml"}, true},
+	} {
+		p := start(t, append([]string{deadEngine}, row.environ...), append([]string{"serve"}, row.args...)...)
+		p.initialize()
+		if names := p.toolNames(); slices.Contains(names, "fetch") != row.want || slices.Contains(names, "page") != row.want {
+			t.Errorf("%v %v: listed %v", row.environ, row.args, names)
+		}
+	}
+}
+
+// wrongManifests are manifests that are wrong, and what is said of them.
+func wrongManifests(t *testing.T) map[string][]string {
+	return map[string][]string{
+		manifestFile(t, "tols: []\n"+twoTools+"execution_policy:\n  rules:\n    fetsh: docker\n"): {`m.yml:1:1: a manifest has no key "tols"`, `m.yml:7:5: there is no tool, toolkit or agent "fetsh"`},
+		filepath.Join(t.TempDir(), "absent.yml"):                                                  {"SANDBOX_MCP_MANIFEST cannot be read", "no such file"},
+		t.TempDir():                                                                               {"SANDBOX_MCP_MANIFEST cannot be read", "is a directory"},
+	}
+}
+
+func TestAWrongManifestEndsAnHTTPServer(t *testing.T) {
+	for name, said := range wrongManifests(t) {
+		_, p := run(t, []string{deadEngine}, "serve", "--transport=http", "--manifest", name)
+		if p.status != exitSetting {
+			t.Errorf("%s: status %d", name, p.status)
+		}
+		for _, want := range said {
+			if !strings.Contains(p.stderr.String(), want) {
+				t.Errorf("no %q in: %s", want, p.stderr)
+			}
+		}
+	}
+}
+
+func TestAWrongManifestIsEveryAnswerOfAStdioServer(t *testing.T) {
+	for name, said := range wrongManifests(t) {
+		p := start(t, []string{deadEngine}, "serve", "--manifest", name)
+		p.initialize()
+		text, failed := p.tool("session_list", nil)
+		for _, want := range append(said, "start") {
+			if !failed || !strings.Contains(text, want) {
+				t.Errorf("no %q in: %s", want, text)
+			}
+		}
+		_ = p.stdin.Close()
+		if status := p.end(); status != exitOK {
+			t.Errorf("status %d", status)
+		}
+	}
+}
+
+// A wrong setting and an unreadable manifest are told at once.
+func TestAWrongSettingAndAManifestThatIsNotThereAreToldAtOnce(t *testing.T) {
+	_, p := run(t, []string{deadEngine, "SANDBOX_DOCKER_PULL_POLICY=sometimes"}, "serve", "--transport=http", "--manifest=/nowhere/m.yml")
+	if text := p.stderr.String(); p.status != exitSetting || !strings.Contains(text, "PULL_POLICY takes") || !strings.Contains(text, "SANDBOX_MCP_MANIFEST cannot be read") {
+		t.Errorf("status %d: %s", p.status, text)
+	}
+}
+
+const loose = `tools:
+  - {name: fetch, description: Fetches., command: [fetch]}
+  - {name: page, description: Pages., command: [page]}
+execution_policy:
+  rules:
+    fetch: {name: docker, options: {mem_limit: 2g}}
+    page: k8s
+`
+
+// Each loosening that is allowed is logged at start, and each refusal as well: they
+// are no faults.
+func TestD31_D09_LooseningsAndRefusalsAreLoggedAtStart(t *testing.T) {
+	for allowed, want := range map[string]string{"true": "level=WARN", "false": `SANDBOX_MCP_ALLOW_WEAKER_TOOLS`} {
+		p := start(t, []string{deadEngine, "SANDBOX_MCP_LOG_FORMAT=text", "SANDBOX_MCP_ALLOW_WEAKER_TOOLS=" + allowed}, "serve", "--manifest", manifestFile(t, loose))
+		p.initialize()
+		text := p.says("the executor k8s is not available in this build")
+		if loosened := strings.Contains(text, "loosens the hardening"); loosened != (allowed == "true") || !strings.Contains(text, "mem_limit") || allowed == "false" && !strings.Contains(text, want) {
+			t.Errorf("allowed %s: %s", allowed, text)
+		}
+		if names := p.toolNames(); !slices.Contains(names, "fetch") || !slices.Contains(names, "page") {
+			t.Errorf("listed %v", names)
+		}
+		if text, failed := p.tool("page", nil); !failed || !strings.HasPrefix(text, "tool_unavailable: ") || !strings.Contains(text, `rule "page"`) || !strings.Contains(text, "k8s") {
+			t.Errorf("page: %s", text)
+		}
+	}
+}
+
+// SIGHUP reads the manifest again: a wrong one is told with its lines and changes
+// nothing, a right one is served and told to the client.
+func TestPOL12_AHangupReadsTheManifestAgain(t *testing.T) {
+	name := manifestFile(t, twoTools)
+	p := start(t, []string{deadEngine}, "serve", "--manifest", name)
+	p.initialize()
+	before := p.toolNames()
+	rewrite(t, name, "tols: []\n"+twoTools)
+	p.signal(syscall.SIGHUP)
+	p.says(`:1:1: a manifest has no key`)
+	if names := p.toolNames(); !slices.Equal(names, before) {
+		t.Errorf("listed %v", names)
+	}
+	rewrite(t, name, twoTools+"  - {name: third, description: Third., command: [third]}\n")
+	p.signal(syscall.SIGHUP)
+	p.says(`"read again","what":"the manifest"`)
+	deadline := time.Now().Add(limit)
+	for !slices.Contains(p.toolNames(), "third") {
+		if time.Now().After(deadline) {
+			t.Fatal("the new tool is not listed")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !slices.Contains(p.notices, "notifications/tools/list_changed") {
+		t.Errorf("told %v", p.notices)
+	}
+	_ = p.stdin.Close()
+	if status := p.end(); status != exitOK {
+		t.Errorf("status %d: %s", status, p.stderr)
+	}
+}
+
+func rewrite(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
