@@ -3,6 +3,10 @@
 // says where each of them runs, and the envelope and the result that travel
 // between the server and the worker in a tool's container.
 //
+// It also runs them: a Toolbox holds the tools of a manifest, and calls each on the
+// Executor that the policy says, made when it is first needed and shared by all
+// calls of one declared executor and owner.
+//
 // # Faults and refusals
 //
 // What is wrong with a manifest whatever server reads it (a wrong key, a value
@@ -16,7 +20,9 @@
 // # Concurrency
 //
 // A Manifest and all that hangs from it is read-only once Parse has returned it,
-// and may be read from any goroutine.
+// and may be read from any goroutine. A Toolbox owns the goroutines that list
+// toolkits and its executors own those that make and remove containers; Close waits
+// for all of them. A call's output is read by the goroutine that called.
 package executor
 
 //go:generate go test -run ^TestDocs . -update

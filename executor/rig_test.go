@@ -14,14 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"caisson/executor"
 	"caisson/sandbox"
 	"caisson/sandbox/sandboxtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a toolbox on a fake engine, whose images have a worker that the test
 // plays.

@@ -79,8 +79,10 @@ func TestTX02_AFailureWithoutAResultTellsNoSecretEither(t *testing.T) {
 	for what, print := range map[string]func(c run){
 		"chatter": func(c run) { fmt.Fprintln(c.Stdout, strings.Repeat(secret+" ", 3000)) },
 		// The tail that is shown begins in the middle of one.
-		"a cut":    func(c run) { fmt.Fprint(c.Stdout, secret+strings.Repeat("x", 4096+len(" [redacted]")-3)) },
-		"no JSON":  func(c run) { fmt.Fprintf(c.Stdout, "\n__CAISSON_TOOL_RESULT_BEGIN_%s__\n%s\n__CAISSON_TOOL_RESULT_END_%s__\n", c.Nonce, secret, c.Nonce) },
+		"a cut": func(c run) { fmt.Fprint(c.Stdout, secret+strings.Repeat("x", 4096+len(" [redacted]")-3)) },
+		"no JSON": func(c run) {
+			fmt.Fprintf(c.Stdout, "\n__CAISSON_TOOL_RESULT_BEGIN_%s__\n%s\n__CAISSON_TOOL_RESULT_END_%s__\n", c.Nonce, secret, c.Nonce)
+		},
 		"two":      func(c run) { fmt.Fprintf(c.Stdout, "%s\n__CAISSON_TOOL_RESULT_END_%s__\n", secret, c.Nonce) },
 		"one line": func(c run) { fmt.Fprint(c.Stdout, secret) },
 	} {

@@ -38,8 +38,9 @@ func mayImport() map[string][]string {
 	}
 }
 
-// inTests are packages that tests may import besides.
-var inTests = []string{"sandbox/sandboxtest", "sandbox/docker/internal/enginetest"}
+// inTests are packages that tests may import besides: the provider for those that
+// need a real engine below them.
+var inTests = []string{"sandbox/docker", "sandbox/sandboxtest", "sandbox/docker/internal/enginetest"}
 
 // onlyIn says where a library may be imported: a change of it then touches one
 // package.
