@@ -95,7 +95,7 @@ func failureOf(err error, ref string, log *slog.Logger) *failure {
 	}
 	if sandbox.KindOf(err) == sandbox.KindInternal {
 		f.text += "; its log tells more under the reference " + ref
-		log.Error("internal error", "request_id", ref, "error", err)
+		log.Error("internal error", "request_id", ref, "error", loggable(err))
 	}
 	return f
 }

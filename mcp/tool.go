@@ -147,7 +147,7 @@ func (s *Server) handler(t tool) server.ToolHandlerFunc {
 		if err != nil {
 			f := failureOf(s.whileEnding(ctx, err), c.id, s.log)
 			code, result = f.code, f.result()
-			s.log.Debug("tool call failed", "request_id", c.id, "tool", t.name, "error", err)
+			s.log.Debug("tool call failed", "request_id", c.id, "tool", t.name, "error", loggable(err))
 		} else if result.IsError {
 			code, _ = result.Meta.AdditionalFields["code"].(string)
 			result.Meta.AdditionalFields["ref"] = c.id
