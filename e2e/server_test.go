@@ -20,6 +20,7 @@ import (
 // launch says how a server is started.
 type launch struct {
 	plain bool     // without the race detector, for tests that measure
+	other string   // another program, in the place of both
 	http  bool     // serve HTTP on a free port of loopback
 	env   []string // beside and over the engine's variables
 	args  []string // instead of serve
@@ -89,6 +90,9 @@ func (s *stage) launch(l launch) (*server, error) {
 	program := s.raced
 	if l.plain {
 		program = s.plain
+	}
+	if l.other != "" {
+		program = l.other
 	}
 	args := []string{"serve"}
 	if l.args != nil {

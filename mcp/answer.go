@@ -36,6 +36,9 @@ func (s *Server) answer(ctx context.Context, x *exchange, m message) (response [
 	case mcpgo.JSONRPCError:
 		r.ID = mcpgo.NewRequestId(m.id)
 		placeCode(&r.Error)
+		if m.method == string(mcpgo.MethodResourcesRead) && r.Error.Data == nil {
+			r.Error.Data = missingResource(m.params) // no resource has that address, says mcp-go
+		}
 		code, got = r.Error.Code, r
 	}
 	response, err := json.Marshal(got)
@@ -44,6 +47,18 @@ func (s *Server) answer(ctx context.Context, x *exchange, m message) (response [
 		return rpcError(m.id, mcpgo.INTERNAL_ERROR, "internal error"), mcpgo.INTERNAL_ERROR
 	}
 	return response, code
+}
+
+// missingResource repeats the address that was asked for, as the stateless protocol
+// wants it.
+func missingResource(params json.RawMessage) any {
+	var p struct {
+		URI string `json:"uri"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.URI == "" {
+		return nil
+	}
+	return map[string]any{"uri": p.URI}
 }
 
 // handle lets mcp-go work on a request. A panic in it ends the request alone, and

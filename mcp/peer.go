@@ -37,7 +37,7 @@ type peer struct {
 }
 
 func newPeer(ctx context.Context, id string, owner sandbox.Owner) *peer {
-	p := &peer{id: id, owner: owner, level: mcpgo.LoggingLevelError}
+	p := &peer{id: id, owner: owner, level: mcpgo.LoggingLevelInfo}
 	p.ctx, p.end = context.WithCancel(ctx)
 	return p
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -124,5 +125,5 @@ func (p prompt) get(arguments map[string]string) (*mcpgo.GetPromptResult, error)
 
 // promptFault is an error whose code placeCode puts in its place.
 func promptFault(format string, args ...any) error {
-	return fmt.Errorf("%s%d;invalid_argument: %s", codeMark, mcpgo.INVALID_PARAMS, escape(fmt.Sprintf(format, args...)))
+	return errors.New(codedSentence(mcpgo.INVALID_PARAMS, nil, "invalid_argument: "+escape(fmt.Sprintf(format, args...))))
 }

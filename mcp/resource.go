@@ -42,7 +42,7 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 		code := "ok"
 		if err != nil {
 			f := failureOf(err, c.id, s.log)
-			contents, err, code = nil, errors.New(codedSentence(ctx, sandbox.KindOf(err), escape(f.Error()))), f.code
+			contents, err, code = nil, errors.New(codedSentence(rpcCode(ctx, sandbox.KindOf(err)), map[string]any{"uri": request.Params.URI}, escape(f.Error()))), f.code
 		}
 		for _, content := range contents {
 			bytesOut += resourceBytes(content)

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -16,14 +18,19 @@ import (
 // servers, and none that a client's library uses for itself.
 const rpcServerFault = -32010
 
-// codeMark begins the text of a resource handler's error. mcp-go sends every such
-// error as -32603 and lets no handler choose; so the handler puts the code before
-// its sentence, and placeCode moves it where it belongs.
+// codeMark begins the text of a handler's error. mcp-go sends every such error as
+// -32603 and lets no handler choose; so the handler puts the code and the data before
+// its sentence, and placeCode moves them where they belong.
 const codeMark = "rpc-code="
 
-// codedSentence is the text of a resource handler's error.
-func codedSentence(ctx context.Context, kind sandbox.Kind, sentence string) string {
-	return codeMark + strconv.Itoa(rpcCode(ctx, kind)) + ";" + sentence
+// codedSentence is the text of a handler's error: its code, its data where it has
+// any, and the sentence.
+func codedSentence(code int, data any, sentence string) string {
+	var encoded string
+	if raw, err := json.Marshal(data); err == nil && data != nil {
+		encoded = base64.StdEncoding.EncodeToString(raw)
+	}
+	return codeMark + strconv.Itoa(code) + ";" + encoded + ";" + sentence
 }
 
 func rpcCode(ctx context.Context, kind sandbox.Kind) int {
@@ -40,14 +47,20 @@ func rpcCode(ctx context.Context, kind sandbox.Kind) int {
 	}
 }
 
-// placeCode moves the code of a resource's error to its place. Any other error
-// stays as it is.
+// placeCode moves the code and the data of a handler's error to their places. Any
+// other error stays as it is.
 func placeCode(e *mcpgo.JSONRPCErrorDetails) {
 	rest, marked := strings.CutPrefix(e.Message, codeMark)
-	code, sentence, whole := strings.Cut(rest, ";")
-	n, err := strconv.Atoi(code)
-	if e.Code != mcpgo.INTERNAL_ERROR || !marked || !whole || err != nil {
+	parts := strings.SplitN(rest, ";", 3)
+	if e.Code != mcpgo.INTERNAL_ERROR || !marked || len(parts) != 3 {
 		return
 	}
-	e.Code, e.Message = n, sentence
+	code, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return
+	}
+	e.Code, e.Message = code, parts[2]
+	if data, err := base64.StdEncoding.DecodeString(parts[1]); err == nil && len(data) > 0 {
+		e.Data = json.RawMessage(data)
+	}
 }

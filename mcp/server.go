@@ -153,6 +153,7 @@ func New(o Options) *Server {
 	s.addResources()
 	s.addPrompts()
 	s.metrics.server.Store(s)
+	s.addFixtures()
 	return s
 }
 
