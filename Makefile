@@ -68,6 +68,10 @@ engine: ## start the development engine; source .engine/env to use it
 engine-down: ## stop the development engine and remove all that it made
 	scripts/engine down dev
 
+.PHONY: worker
+worker: ## build images/tools/bin/caisson-worker, which the tool image takes in
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o images/tools/bin/caisson-worker ./executor/worker/caisson-worker
+
 .PHONY: images
 images: engine ## make the development engine's images
 	scripts/images dev

@@ -3,7 +3,6 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
-	"mime"
 	"strings"
 
 	"caisson/executor/wire"
@@ -89,18 +88,18 @@ func (i item) take(r *wire.Result) (text []string) {
 	return nil
 }
 
+// endings are those of names that we make up. The library's table would be read from
+// files at each start.
+func endings() map[string]string {
+	return map[string]string{
+		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+		"audio/wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg",
+		"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html", "text/csv": ".csv", "application/json": ".json", "application/pdf": ".pdf",
+	}
+}
+
 func numbered(stem string, before int, kind string) string {
-	name := fmt.Sprintf("%s-%d", stem, before+1)
-	switch kind {
-	case "image/png", "image/gif", "image/webp", "audio/wav":
-		return name + "." + strings.SplitN(kind, "/", 2)[1]
-	case "image/jpeg":
-		return name + ".jpg"
-	}
-	if endings, err := mime.ExtensionsByType(kind); err == nil && len(endings) > 0 {
-		return name + endings[0]
-	}
-	return name
+	return fmt.Sprintf("%s-%d%s", stem, before+1, endings()[kind])
 }
 
 // lastOf is the name at the end of a URI, without anything that a path could mean.

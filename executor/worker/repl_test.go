@@ -138,6 +138,24 @@ func TestTX27_AProcessThatDiedBetweenCallsIsMissed(t *testing.T) {
 	}
 }
 
+func TestTX27_ACancelledCallsLossIsToldToTheNext(t *testing.T) {
+	warm := residence(t)
+	python("a", "v = 1", warm...).run(t).wants(t, wire.StatusSuccess, "")
+	mark := filepath.Join(t.TempDir(), "mark")
+	c := python("a", "import time; open('"+mark+"', 'w').close(); time.sleep(600)", warm...)
+	cmd, _, _ := c.command(t, c.envelope(t))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { _, err := os.Stat(mark); return err == nil })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	o := python("a", "6 * 7", warm...).run(t)
+	if s := saidBy(t, o); s.Value != "42" || !strings.Contains(s.Note, "cancelled; its variables are lost: v") {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestTX27_LimitsAreInForceBeforeAnyCodeRuns(t *testing.T) {
 	o := python("", "import resource as r; print([r.getrlimit(x)[1] for x in (r.RLIMIT_NOFILE, r.RLIMIT_CORE)], r.getrlimit(r.RLIMIT_AS)[1] < 1 << 45, r.getrlimit(r.RLIMIT_CPU)[0] < 4000)").run(t)
 	if s := saidBy(t, o); s.Stdout != "[256, 0] True True\n" {

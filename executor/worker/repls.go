@@ -231,6 +231,9 @@ func (r *repls) run(ctx context.Context, one *repl, code string, within time.Dur
 	if death.text != "" {
 		s.Error = "the Python process was lost: " + death.text + "; " + lostNames(one.inner.names) + "; the next call starts a new one"
 		metadata["repl_death"] = quoted(death.cause)
+		if death.cause == "cancelled" { // nobody hears it now
+			one.lost = "the Python process was ended when the last call was cancelled; " + lostNames(one.inner.names)
+		}
 		one.inner = nil
 	}
 	value, err := json.Marshal(s)

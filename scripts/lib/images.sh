@@ -69,3 +69,9 @@ debian_rootfs() {
     --dpkgopt="$REPO/images/session/dpkg.cfg" \
     "$SUITE" "$file" ${CAISSON_DEBIAN_MIRROR:+"$CAISSON_DEBIAN_MIRROR"} >&2
 }
+
+# worker_binary builds the worker for the tool image, static and the same each time.
+worker_binary() (
+  cd "$REPO" || exit
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o images/tools/bin/caisson-worker ./executor/worker/caisson-worker
+)
