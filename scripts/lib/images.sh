@@ -70,6 +70,26 @@ debian_rootfs() {
     "$SUITE" "$file" ${CAISSON_DEBIAN_MIRROR:+"$CAISSON_DEBIAN_MIRROR"} >&2
 }
 
+# debian_package NAME prints the file of a package of the suite, fetched once.
+debian_package() {
+  local file options=() line dir
+  file=$(cache_dir)/$1-$SUITE-$(dpkg --print-architecture).deb
+  if [[ ! -r $file ]]; then
+    need mmdebstrap:mmdebstrap
+    while read -r line; do
+      options+=(--aptopt="$line")
+    done < <(apt-config dump | grep -Ei '^Acquire::(Check-|Retries|ForceIPv|https?::(Proxy|Ca))' || true)
+    dir=$(mktemp -d)
+    mmdebstrap --quiet --variant=extract --mode=root --include="$1" "${options[@]}" --skip=cleanup/apt \
+      "$SUITE" "$dir/tree.tar" ${CAISSON_DEBIAN_MIRROR:+"$CAISSON_DEBIAN_MIRROR"} >&2
+    tar -C "$dir" -xf "$dir/tree.tar" --wildcards "./var/cache/apt/archives/$1_*.deb" >&2
+    cp "$dir"/var/cache/apt/archives/"$1"_*.deb "$file.$$"
+    mv "$file.$$" "$file"
+    rm -rf "$dir"
+  fi
+  printf '%s\n' "$file"
+}
+
 # worker_binary builds the worker for the tool image, static and the same each time.
 worker_binary() (
   cd "$REPO" || exit
