@@ -53,6 +53,9 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 	if s.setup != nil {
 		return nil, setupFailure(s.setup)
 	}
+	if !c.mayUse("download") { // which it is another way to do
+		return nil, sandbox.Errorf("read resource", sandbox.KindPermission, "this principal may not read files")
+	}
 	id, file, err := parseResource(request.Params.URI)
 	if err != nil {
 		return nil, err
