@@ -176,7 +176,7 @@ func TestTheEndpointsOwnTLSAndClientCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ctx := soon(t); !strings.Contains(p.stderr.String(), "cannot be used"); time.Sleep(50 * time.Millisecond) {
-		if resp, err = initializeWith(t, known, m[1], ""); err != nil || ctx.Err() != nil {
+		if _, err := initializeWith(t, known, m[1], ""); err != nil || ctx.Err() != nil {
 			t.Fatalf("%v: %s", err, p.stderr)
 		}
 	}
