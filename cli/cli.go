@@ -94,7 +94,7 @@ func (p Process) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.manifestCommand(), p.principalsCommand(), p.versionCommand(), p.workerCommand())
+	root.AddCommand(p.serveCommand(), p.sessionsCommand(), p.doctorCommand(), p.configCommand(), p.manifestCommand(), p.principalsCommand(), p.versionCommand(), p.healthCommand(), p.workerCommand())
 	return root
 }
 
