@@ -57,7 +57,7 @@ func (v *serving) openToolbox(m *executor.Manifest, local []string) {
 
 // policyNames are the execution policies that a principal may have.
 func (v *serving) policyNames() []string {
-	var names []string
+	names := []string{} // never nil, which would mean that they are not known
 	for _, p := range v.manifest.Load().Policies() {
 		if p.Name != "" {
 			names = append(names, p.Name)

@@ -165,3 +165,55 @@ func rewrite(t *testing.T, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// On this host, where the operator allows it, a whole call goes through the built
+// program: arguments are judged here, the tool runs in a process of its own, and the
+// result says where.
+func TestTX02_D09_ACallOnThisHostGoesAllTheWay(t *testing.T) {
+	name := manifestFile(t, `tools:
+  - name: count_words
+    description: Counts words.
+    input_schema: {type: object, properties: {text: {type: string}}, required: [text]}
+    command: [python3, -c, "import json,sys; print(len(json.load(sys.stdin)['text'].split()))"]
+  - {name: fails, description: Fails., command: [sh, -c, "echo why >&2; exit 3"]}
+execution_policy: {rules: {"*": local}}
+`)
+	environ := []string{deadEngine, "SANDBOX_MCP_LOG_LEVEL=debug", "PATH=" + os.Getenv("PATH")}
+	p := start(t, append(environ, "SANDBOX_MCP_ALLOW_LOCAL=true"), "serve", "--manifest", name)
+	p.initialize()
+	const canary = "one two canary-of-the-arguments"
+	if text, failed := p.tool("count_words", map[string]any{"text": canary}); failed || !strings.Contains(text, "\n3\n") || !strings.Contains(text, "local") {
+		t.Errorf("count_words: %s", text)
+	}
+	if text, failed := p.tool("count_words", map[string]any{"text": 7}); !failed || !strings.HasPrefix(text, "invalid_argument: ") || !strings.Contains(text, "text") {
+		t.Errorf("a wrong argument: %s", text)
+	}
+	if text, failed := p.tool("fails", nil); !failed || !strings.HasPrefix(text, "tool_failed: ") || !strings.Contains(text, "why") {
+		t.Errorf("fails: %s", text)
+	}
+	if log := p.says("count_words"); strings.Contains(log, "canary-of-the-arguments") {
+		t.Errorf("the log holds arguments: %s", log)
+	}
+	refused := start(t, environ, "serve", "--manifest", name)
+	refused.initialize()
+	if text, failed := refused.tool("count_words", map[string]any{"text": canary}); !failed || !strings.HasPrefix(text, "tool_unavailable: ") || !strings.Contains(text, "SANDBOX_MCP_ALLOW_LOCAL") {
+		t.Errorf("not allowed: %s", text)
+	}
+}
+
+// A principal's policy is one that the manifest has.
+func TestD30_APrincipalsPolicyIsTheManifests(t *testing.T) {
+	principals := filepath.Join(t.TempDir(), "principals.yml")
+	rewrite(t, principals, "principals:\n  - {name: ann, token_sha256: "+strings.Repeat("ab", 32)+", policy: strict}\n")
+	for manifest, status := range map[string]int{twoTools: exitSetting, twoTools + "execution_policies: {strict: {rules: {\"*\": docker}}}\n": exitOK} {
+		environ := []string{deadEngine, "SANDBOX_MCP_PRINCIPALS_FILE=" + principals, "SANDBOX_MCP_ADDR=127.0.0.1:0"}
+		p := start(t, environ, "serve", "--transport=http", "--manifest", manifestFile(t, manifest))
+		if status == exitOK {
+			p.says("listening on")
+			p.signal(syscall.SIGTERM)
+		}
+		if got := p.end(); got != status || status != exitOK && !strings.Contains(p.stderr.String(), "strict") {
+			t.Errorf("status %d: %s", got, p.stderr)
+		}
+	}
+}
