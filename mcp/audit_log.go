@@ -85,12 +85,12 @@ func endsTorn(file *os.File) (bool, error) {
 	}
 	reader, err := os.Open(file.Name())
 	if err != nil {
-		return true, nil //nolint:nilerr // not readable to us: an empty line does no harm
+		return true, nil // not readable to us: an empty line does no harm
 	}
 	defer func() { _ = reader.Close() }()
 	var last [1]byte
 	if _, err := reader.ReadAt(last[:], info.Size()-1); err != nil {
-		return true, nil //nolint:nilerr // it was cut meanwhile
+		return true, nil // it was cut meanwhile
 	}
 	return last[0] != '\n', nil
 }
