@@ -183,10 +183,15 @@ func TestTheEndpointsOwnTLSAndClientCertificates(t *testing.T) {
 }
 
 func TestPrincipalsAreCheckedAtStart(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "manifest.yml")
+	if err := os.WriteFile(manifest, []byte("sandbox_module: docker\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct {
 		environ []string
 		text    string
 	}{
+		{[]string{"SANDBOX_MCP_PRINCIPALS_FILE=" + principalsFile(t, "    policy: lax\n"), "SANDBOX_MCP_MANIFEST=" + manifest}, "no execution policy \"lax\""},
 		{[]string{"SANDBOX_MCP_PRINCIPALS_FILE=" + principalsFile(t, "  - name: a\n")}, "principals.yml:5:"},
 		{[]string{"SANDBOX_MCP_PRINCIPALS_FILE=/nowhere/principals.yml"}, "SANDBOX_MCP_PRINCIPALS_FILE"},
 		{[]string{"SANDBOX_MCP_ADDR=0.0.0.0:0", "SANDBOX_DOCKER_INSTANCE=one"}, "SANDBOX_MCP_ADDR is reachable from other machines"},
