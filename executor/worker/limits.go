@@ -20,7 +20,7 @@ const (
 	spaceWithout = 12 << 30
 	// spaceAbove is what a REPL may map above the container's memory: libraries map
 	// much that they never touch. What it touches is the container's limit's affair.
-	spaceAbove = 512 << 20
+	spaceAbove = 1 << 30
 	openFiles  = 256
 	clockTicks = 100 // of USER_HZ, on every Linux
 )
