@@ -109,6 +109,16 @@ func (k *kits) close(hurried bool) {
 	all.Wait()
 }
 
+// flush gives what ended servers have written to their standard error since the last
+// call has ended.
+func (k *kits) flush(log func(string)) {
+	for _, kit := range k.all {
+		if kit.inner != nil {
+			kit.inner.tellUnheard(log)
+		}
+	}
+}
+
 // toolkit calls a tool of a toolkit's server, or lists its tools.
 func (h *host) toolkit(ctx context.Context, e wire.Envelope, w watch) (wire.Result, error) {
 	name, err := part[string](e, "name")

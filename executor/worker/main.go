@@ -124,8 +124,10 @@ func (p *program) call(ctx context.Context) int {
 		return p.forward(ctx, text, e)
 	}
 	h := newHost(p.options, p.log)
-	defer h.close()
-	return h.answer(ctx, e, p.out)
+	code := h.answer(ctx, e, p.out)
+	h.close()
+	h.kits.flush(p.out.log)
+	return code
 }
 
 // readEnvelope reads the envelope to its end. A file is deleted before anything in

@@ -184,15 +184,11 @@ func (s *server) died() error {
 // follow lets a call hear what the server writes to its standard error, until leave.
 func (s *server) follow(w watch) (leave func()) {
 	mine := &w
+	s.tellUnheard(w.stderr)
 	s.mu.Lock()
-	earlier := s.unheard.String()
-	s.unheard = newTail(lastWords)
 	s.watchers = append(s.watchers, mine)
 	s.logged = 0
 	s.mu.Unlock()
-	for line := range strings.Lines(earlier) {
-		w.stderr(s.name + " (earlier): " + strings.TrimSuffix(line, "\n"))
-	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -202,6 +198,17 @@ func (s *server) follow(w watch) (leave func()) {
 				return
 			}
 		}
+	}
+}
+
+// tellUnheard gives what was written while no call was there to hear it.
+func (s *server) tellUnheard(log func(string)) {
+	s.mu.Lock()
+	earlier := s.unheard.String()
+	s.unheard = newTail(lastWords)
+	s.mu.Unlock()
+	for line := range strings.Lines(earlier) {
+		log(s.name + ": " + strings.TrimSuffix(line, "\n"))
 	}
 }
 
