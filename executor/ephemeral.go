@@ -64,7 +64,7 @@ func (x *ephemeral) call(ctx context.Context, e Envelope, limit time.Duration, w
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(x.life, func() { cancel(errClosed) })()
-	e.Timeout = remaining(ctx)
+	e.Timeout = given(ctx, e)
 	envelope, err := e.Encode()
 	if err != nil {
 		return x.refused(ctx, limit, err)

@@ -55,7 +55,7 @@ func (l *local) Execute(ctx context.Context, e Envelope, watch Watch) Result {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(l.life, func() { cut(errClosed) })()
-	e.Timeout = remaining(ctx)
+	e.Timeout = given(ctx, e)
 	o := newOutput(e.Nonce, watch, l.scrub)
 	ending, err := l.run(ctx, e, o)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *local) run(ctx context.Context, e Envelope, o *output) (ending string, 
 	var mu sync.Mutex // two goroutines bring the output
 	cmd.Stdout = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stdout(p) })
 	cmd.Stderr = writerFunc(func(p []byte) { mu.Lock(); defer mu.Unlock(); o.stderr(p) })
-	ending, err = l.await(ctx, cmd, envelope, e.Timeout)
+	ending, err = l.await(ctx, cmd, envelope, remaining(ctx))
 	mu.Lock()
 	defer mu.Unlock()
 	o.finish()

@@ -125,7 +125,7 @@ func TestENV11_AToolkitsTimeoutAndWebhookAreItsToolsOwn(t *testing.T) {
 	r.Listed(t.Context())
 	r.call("k_a", "{}")
 	for _, c := range r.ran() {
-		if c.Timeout > 7e9 || c.Timeout < 1e9 || c.Method == "a" && c.Webhook != "https://hooks.example/k" {
+		if c.Timeout > 12e9 || c.Timeout < 6e9 || c.Method == "a" && c.Webhook != "https://hooks.example/k" {
 			t.Errorf("%s", c.raw)
 		}
 	}

@@ -78,6 +78,26 @@ func remaining(ctx context.Context) time.Duration {
 	return max(time.Until(deadline), time.Millisecond)
 }
 
+const (
+	// workerGrace is what a worker has beyond the call's time: its own deadline is
+	// for a server that is gone, and must not race the server's (TX-9).
+	workerGrace = 5 * time.Second
+	// replGrace is what a REPL has less than the call's time: it ends its own
+	// process at the deadline, so that no other state in the container is lost.
+	replGrace = time.Second
+	// longestTime is the most that an envelope may say.
+	longestTime = 31536000 * time.Second
+)
+
+// given is how long a worker is told that its call may take.
+func given(ctx context.Context, e Envelope) time.Duration {
+	left := remaining(ctx)
+	if e.ToolPath == REPLPath {
+		return max(left-replGrace, left/2)
+	}
+	return min(left+workerGrace, longestTime)
+}
+
 // command is the worker as an exec of a session. The envelope is its input, which
 // neither inspect nor ps shows (D19); with a file it reads that instead.
 func (p *site) command(ctx context.Context, envelope []byte, args ...string) sandbox.ExecSpec {

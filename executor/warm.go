@@ -201,7 +201,7 @@ func (p *site) destroy(id string) {
 // container had gone before.
 func (w *warm) call(ctx context.Context, b *box, e Envelope, limit time.Duration, watch Watch, more map[string]string) (r Result, again bool) {
 	more["container"] = sandbox.ShortID(b.id)
-	e.Timeout = remaining(ctx)
+	e.Timeout = given(ctx, e)
 	envelope, err := e.Encode()
 	if err != nil {
 		return w.refused(ctx, limit, err), false
