@@ -143,7 +143,7 @@ func TestAttackT54_AChangedDefinitionIsBlockedUntilAReload(t *testing.T) {
 		{"name": "c", "description": "New."},
 	}
 	r.callAs(caller("bob"), "k_b", "{}") // bob's server has changed
-	<-told
+	r.eventually("clients are told", func() bool { return len(told) > 0 })
 	if d := r.definition("k_a"); d.Description != "Adds." || d.Blocked == "" {
 		t.Errorf("%+v", d)
 	}
