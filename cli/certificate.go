@@ -57,7 +57,7 @@ func (f certificateFault) Error() string { return settings.MCPPrefix + f.setting
 func (c *certificate) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
+		NextProtos: []string{"http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return c.current(), nil
 		},
@@ -105,7 +105,7 @@ func (c *certificate) read() (*tls.Config, error) {
 		return nil, certificateFault{"TLS_CERT_PATH", "and TLS_KEY_PATH cannot be used: " + err.Error()}
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair},
 	}
 	if c.clientCA == "" {
 		return config, nil

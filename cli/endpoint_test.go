@@ -147,7 +147,7 @@ func TestTheEndpointsOwnTLSAndClientCertificates(t *testing.T) {
 	}
 	known := a.client(t, "cn-a")
 	resp, err := initializeWith(t, known, m[1], "")
-	if err != nil || resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 || resp.TLS.Version < tls.VersionTLS12 {
+	if err != nil || resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 || resp.TLS.NegotiatedProtocol == "h2" || resp.TLS.Version < tls.VersionTLS12 {
 		t.Fatalf("%v %v", resp, err)
 	}
 	if got := resp.TLS.PeerCertificates[0].SerialNumber.Int64(); got != serial {

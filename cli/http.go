@@ -16,9 +16,6 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	maxStreams        = 128 // of one HTTP/2 connection
-	pingAfter         = 30 * time.Second
-	pingTimeout       = 15 * time.Second
 	// drainLimit is how long calls may take to end once they have been
 	// cancelled: as long as a stop may (STP-12), and a moment more.
 	drainLimit = 6 * time.Second
@@ -37,10 +34,8 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: idleTimeout,
-		},
-		ErrorLog: slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+		Protocols:         protocols(),
+		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
 	serve, scheme := web.Serve, "http"
 	if v.certificate != nil {
@@ -78,4 +73,12 @@ func (v *serving) drain(ctx context.Context, web *http.Server) error {
 		_ = web.Close() // whoever has not read its answer by now does not get it
 	}
 	return err
+}
+
+// protocols is HTTP/1.1 alone. Of HTTP/2 a client needs nothing here, and its server in
+// the standard library has had faults by which a client uses up memory and processor.
+func protocols() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
 }
