@@ -25,6 +25,7 @@ type kit struct {
 	end   context.CancelFunc
 
 	tools     []listed          // as they are served; nil: not known yet
+	listing   bool              // the list is not there yet, and is asked for (again)
 	changed   map[string]string // why a tool is blocked whose definition has changed since, by its own name
 	failed    string            // why it could not be listed
 	seen      map[string]bool   // containers whose list has been looked at
@@ -33,7 +34,7 @@ type kit struct {
 }
 
 func newKit(life context.Context, declared Toolkit) *kit {
-	k := &kit{Toolkit: declared, tried: make(chan struct{}), changed: map[string]string{}, seen: map[string]bool{}}
+	k := &kit{Toolkit: declared, listing: true, tried: make(chan struct{}), changed: map[string]string{}, seen: map[string]bool{}}
 	k.life, k.end = context.WithCancel(life)
 	return k
 }
@@ -68,6 +69,9 @@ func (t *Toolbox) list(k *kit) {
 		if k.life.Err() != nil {
 			return
 		}
+		t.mu.Lock()
+		k.listing = !final
+		t.mu.Unlock()
 		if !isClosed(k.tried) {
 			close(k.tried)
 		}

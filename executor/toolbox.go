@@ -132,6 +132,14 @@ func (t *Toolbox) Listed(ctx context.Context) {
 	}
 }
 
+// Listing says whether the list of a toolkit is not there yet and still asked for, so
+// that Definitions may soon be others.
+func (t *Toolbox) Listing() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.kits, func(k *kit) bool { return k.listing })
+}
+
 // OnChange has f called, from a goroutine of the toolbox's own, after Definitions
 // has changed. f may call any method but Close.
 func (t *Toolbox) OnChange(f func()) {

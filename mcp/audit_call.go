@@ -64,12 +64,22 @@ func (s *Server) conclude(ctx context.Context, c *call, code string, bytesOut in
 	}
 	s.metrics.called(s.principalLabel(c.caller), r, took)
 	level := slog.LevelDebug // the record is in the log already
-	if s.audit.toFile() {
-		level = slog.LevelInfo
+	if s.audit.toFile() || c.executor != "" {
+		level = slog.LevelInfo // of a manifest's tool the line has more
 	}
-	s.log.LogAttrs(ctx, level, "tool call",
+	s.log.LogAttrs(ctx, level, "tool call", append([]slog.Attr{
 		slog.String("request_id", c.id), slog.String("tool", c.tool), slog.String("session", shownSession(c.session)),
-		slog.Duration("took", took), slog.String("code", code))
+		slog.Duration("took", took), slog.String("code", code),
+	}, c.ranOn()...)...)
+}
+
+// ranOn is what the log says of a call that an executor ran (TX-2): which, how, by
+// which rule, and how it ended.
+func (c *call) ranOn() []slog.Attr {
+	if c.executor == "" {
+		return nil
+	}
+	return []slog.Attr{slog.String("executor", c.executor), slog.String("mode", c.mode), slog.String("rule", c.rule), slog.String("status", c.status)}
 }
 
 func (s *Server) auditFailed(id string, err error) {

@@ -100,6 +100,31 @@ func TestListsSayHowLongTheyHold(t *testing.T) {
 	}
 }
 
+// A list of tools holds for no time while toolkits are still being listed.
+func TestAListThatWillChangeIsNotKept(t *testing.T) {
+	f := withTools("one")
+	web := newRig(t, f.into).web()
+	ttl := func() any {
+		_, body := post(t, web, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{`+modernMeta+`}}}`, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")
+		var answer struct{ Result map[string]any }
+		if err := json.Unmarshal([]byte(body), &answer); err != nil {
+			t.Fatalf("%s", body)
+		}
+		return answer.Result["ttlMs"]
+	}
+	if got := ttl(); got != 60000.0 {
+		t.Errorf("listed: %v", got)
+	}
+	f.listed = make(chan struct{}) // the client has waited for its first list: it is not held up again
+	if got := ttl(); got != 0.0 {
+		t.Errorf("being listed: %v", got)
+	}
+	close(f.listed)
+	if got := ttl(); got != 60000.0 {
+		t.Errorf("listed again: %v", got)
+	}
+}
+
 // The log level is taken, and a wrong one refused.
 func TestLogLevelIsTaken(t *testing.T) {
 	web := newRig(t).web()

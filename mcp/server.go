@@ -171,6 +171,11 @@ func (s *Server) hooks() *server.Hooks {
 		s.answeredByLibrary(ctx, method, err)
 	})
 	h.AddBeforeListTools(func(ctx context.Context, _ any, _ *mcpgo.ListToolsRequest) { s.beforeList(ctx) })
+	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcpgo.ListToolsRequest, list *mcpgo.ListToolsResult) {
+		if s.declared.box != nil && s.declared.box.Listing() {
+			list.SetCacheHints(0, mcpgo.CacheScopePrivate) // it is not to be kept: more is on its way
+		}
+	})
 	return h
 }
 

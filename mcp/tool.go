@@ -60,6 +60,8 @@ type call struct {
 	exec      string // likewise
 	executor  string // of a manifest's tool: what ran it
 	rule      string // and the rule of the policy that chose it
+	mode      string // warm or ephemeral, where it was a container
+	status    string // of its result
 	refused   bool   // turned away before the tool was asked
 }
 

@@ -39,6 +39,7 @@ func (s *Server) callDeclared(ctx context.Context, c *call, name string, raw jso
 		return nil, err
 	}
 	c.executor, c.rule = shorten(wordOf(result.Metadata["executor"])), shorten(wordOf(result.Metadata["rule"]))
+	c.mode, c.status = shorten(wordOf(result.Metadata["mode"])), string(result.Status)
 	if ctx.Err() != nil {
 		return nil, cancelled(ctx)
 	}

@@ -24,6 +24,9 @@ type Toolbox interface {
 	// Listed returns when every toolkit has been listed or has failed once, or
 	// with ctx.
 	Listed(ctx context.Context)
+	// Listing says whether there may soon be others, since a toolkit is still being
+	// listed. It does not block.
+	Listing() bool
 	// OnChange names what is called each time the definitions have changed. It
 	// is called before anything else of the toolbox, once.
 	OnChange(changed func())

@@ -80,6 +80,15 @@ func (f *fakeToolbox) Listed(ctx context.Context) {
 	}
 }
 
+func (f *fakeToolbox) Listing() bool {
+	select {
+	case <-f.listed:
+		return false
+	default:
+		return true
+	}
+}
+
 func (f *fakeToolbox) OnChange(changed func()) { f.changed = changed }
 
 func (f *fakeToolbox) Call(ctx context.Context, c executor.Caller, name string, arguments json.RawMessage, progress func(executor.Progress)) (executor.Result, error) {
