@@ -180,4 +180,6 @@ func (c goClient) alive(ctx context.Context) error {
 	return c.Ping(ctx)
 }
 
+func listRequest() mcp.ListToolsRequest { return mcp.ListToolsRequest{} }
+
 func (c goClient) close() error { return c.Close() }

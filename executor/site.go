@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -55,12 +56,23 @@ func (p *site) spec(idle time.Duration, files ...sandbox.InitialFile) sandbox.Sp
 	o := p.instance.Options
 	cpu, pids := float64(o.NanoCPUs)/1e9, o.Pids
 	return sandbox.Spec{
-		Owner: p.owner, Image: o.Image, Network: o.Network, CPU: &cpu, Pids: &pids, Env: o.Env, Labels: o.Labels, TTL: idle, Ceilings: p.ceilings,
+		Owner: p.owner, Image: o.Image, Network: o.Network, CPU: &cpu, Pids: &pids, Env: p.path(), Labels: o.Labels, TTL: idle, Ceilings: p.ceilings,
 		Operator: &sandbox.OperatorSpec{
 			MemoryBytes: o.Memory, CapDrop: o.CapDrop, SecurityOpt: o.SecurityOpt,
 			Runtime: o.Runtime, User: o.User, PullPolicy: o.PullPolicy, Files: files,
 		},
 	}
+}
+
+// path is the PATH of the rule's env, or nothing. It stands with the container, where
+// the system's folders are added to it; all else of env goes with the worker, whose
+// environment no inspect shows.
+func (p *site) path() map[string]sandbox.Secret {
+	path, ok := p.instance.Options.Env["PATH"]
+	if !ok {
+		return nil
+	}
+	return map[string]sandbox.Secret{"PATH": path}
 }
 
 // budget bounds a call by its envelope's timeout (TX-22).
@@ -99,10 +111,14 @@ func given(ctx context.Context, e Envelope) time.Duration {
 }
 
 // command is the worker as an exec of a session. The envelope is its input, which
-// neither inspect nor ps shows (D19); with a file it reads that instead.
+// neither inspect nor ps shows (D19); with a file it reads that instead. The rule's
+// env is the worker's own, and what it starts inherits it (AGT-4): the engine takes a
+// command's environment and shows it nowhere, unlike a container's.
 func (p *site) command(ctx context.Context, envelope []byte, args ...string) sandbox.ExecSpec {
+	env := maps.Clone(p.instance.Options.Env)
+	delete(env, "PATH")
 	argv := append(append([]string(nil), p.worker...), args...)
-	return sandbox.ExecSpec{Argv: argv, Stdin: envelope, Timeout: remaining(ctx)}
+	return sandbox.ExecSpec{Argv: argv, Env: env, Stdin: envelope, Timeout: remaining(ctx)}
 }
 
 // follow reads an exec's output as it comes, until the exec ends, or a little

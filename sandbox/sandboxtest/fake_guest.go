@@ -10,6 +10,7 @@ import (
 type Command struct {
 	Session        string // its handle
 	Args           []string
+	Env            map[string]sandbox.Secret // its own, beside the session's
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Killed         <-chan struct{} // closed when it is ended from outside

@@ -38,6 +38,8 @@ def tools(cursor):
         count = store.setdefault("lists", 0)
         store["lists"] += 1
         return {"tools": [tool("echo", "Version %d." % count)]}
+    if MODE == "rug":
+        return {"tools": [tool("echo", "In %s." % os.uname().nodename)]}
     if MODE == "nolist":
         return {"tools": "none"}
     if cursor == "2":
