@@ -140,6 +140,11 @@ func dial(ctx context.Context, url string, v via) (conn, error) {
 	if v.modern() {
 		version = modernVersion
 	}
+	return greet(ctx, link, version)
+}
+
+// greet opens a conversation over a link.
+func greet(ctx context.Context, link transport.Interface, version string) (conn, error) {
 	c := client.NewClient(link, client.WithProtocolVersion(version))
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, err

@@ -30,6 +30,8 @@ const (
 	crowded  = "stop one beside 2,000 processes"
 	upload   = "upload 1 MiB"
 	download = "download 1 MiB"
+	small    = "run `true` in a session as small as a tool's container"
+	warmTool = "call a warm tool that runs `true`"
 )
 
 const (
@@ -90,7 +92,7 @@ func (b *bench) close(ctx context.Context) error {
 	defer cancel()
 	var all []error
 	for _, o := range b.ours {
-		all = append(all, o.remove(ctx, o.session), o.Close())
+		all = append(all, o.remove(ctx, o.session), o.remove(ctx, o.small), o.Close())
 	}
 	if b.raw.box != "" {
 		all = append(all, b.raw.remove(ctx, b.raw.box))
@@ -119,7 +121,7 @@ func (b *bench) measure(ctx context.Context, out io.Writer, rounds int) error {
 			return err
 		}
 		for range often {
-			if err := errors.Join(b.execs(ctx), b.stops(ctx, stop), b.files(ctx)); err != nil {
+			if err := errors.Join(b.execs(ctx), b.calls(ctx), b.stops(ctx, stop), b.files(ctx)); err != nil {
 				return err
 			}
 		}
@@ -170,10 +172,24 @@ func (b *bench) execs(ctx context.Context) error {
 	}
 	for way, o := range b.ours {
 		if err == nil {
-			err = b.sample(noop, way, func() error { return o.exec(ctx) })
+			err = b.sample(noop, way, func() error { return o.exec(ctx, o.session) })
 		}
 	}
 	return err
+}
+
+// calls has a tool of the manifest do what an exec does as well, one after the other.
+func (b *bench) calls(ctx context.Context) error {
+	for way, o := range b.ours {
+		err := b.sample(small, way, func() error { return o.exec(ctx, o.small) })
+		if err == nil {
+			err = b.sample(warmTool, way, func() error { return o.call(ctx) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stops has a command run, and times its stop alone.

@@ -15,6 +15,7 @@ import (
 type ours struct {
 	*client.Client
 	session string // that execs and files use
+	small   string // one with the limits of a tool's container
 }
 
 func dial(ctx context.Context, link transport.Interface) (*ours, error) {
@@ -33,6 +34,11 @@ func dial(ctx context.Context, link transport.Interface) (*ours, error) {
 	if o.session, err = o.create(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	made, err := o.tool(ctx, "session_create", map[string]any{"cpu": 0.5, "memory_mb": 512, "pids": 256})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	o.small, _ = made["session_id"].(string)
 	return o, nil
 }
 
@@ -69,8 +75,17 @@ func (o *ours) remove(ctx context.Context, session string) error {
 	return err
 }
 
-func (o *ours) exec(ctx context.Context) error {
-	x, err := o.tool(ctx, "exec", map[string]any{"session_id": o.session, "argv": []string{"true"}})
+// call calls the tool of the manifest that scripts/bench serves.
+func (o *ours) call(ctx context.Context) error {
+	d, err := o.tool(ctx, "bench_true", map[string]any{})
+	if err == nil && d["status"] != "success" {
+		err = fmt.Errorf("status %v", d["status"])
+	}
+	return err
+}
+
+func (o *ours) exec(ctx context.Context, session string) error {
+	x, err := o.tool(ctx, "exec", map[string]any{"session_id": session, "argv": []string{"true"}})
 	if err == nil && x["exit_code"] != 0.0 {
 		err = fmt.Errorf("exit code %v", x["exit_code"])
 	}
