@@ -123,7 +123,7 @@ func attach(t *testing.T, server *server, v via) (*actor, *wire) {
 // goClient is mcp-go's client.
 type goClient struct{ *client.Client }
 
-func dial(ctx context.Context, url string, v via) (conn, error) {
+func dial(ctx context.Context, url string, v via, more ...transport.StreamableHTTPCOption) (conn, error) {
 	var (
 		link transport.Interface
 		err  error
@@ -131,7 +131,7 @@ func dial(ctx context.Context, url string, v via) (conn, error) {
 	if v == sseLegacy || v == sseModern {
 		link, err = transport.NewSSE(url+"/sse", transport.WithResponseTimeout(2*time.Minute))
 	} else {
-		link, err = transport.NewStreamableHTTP(url + "/mcp")
+		link, err = transport.NewStreamableHTTP(url+"/mcp", more...)
 	}
 	if err != nil {
 		return nil, err

@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// release builds one platform's archives. It takes some seconds where the machine's
-// build cache is warm.
-func release(t *testing.T, dir string, env ...string) map[string]string {
+// release builds one platform's archives of a commit. It takes some seconds where the
+// machine's build cache is warm.
+func release(t *testing.T, commit, dir string, env ...string) map[string]string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "../scripts/release", "--out", dir, "linux/amd64")
+	cmd := exec.CommandContext(t.Context(), "../scripts/release", "--out", dir, "--commit", commit, "linux/amd64")
 	cmd.Env = append(append(os.Environ(), "CAISSON_RELEASE_GOCACHE=1"), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("scripts/release: %v\n%s", err, text)
@@ -71,7 +71,8 @@ func TestAttackT76_TwoBuildsAreEqual(t *testing.T) {
 	}
 	t.Parallel()
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "a longer", "path to the second")
-	first, second := release(t, one), release(t, two, "TZ=Asia/Tokyo", "LC_ALL=C.UTF-8", "GOFLAGS=-buildvcs=false -race", "CGO_ENABLED=1", "GOAMD64=v3")
+	commit := strings.TrimSpace(out(t, "git", "rev-parse", "HEAD")) // whatever is committed meanwhile
+	first, second := release(t, commit, one), release(t, commit, two, "TZ=Asia/Tokyo", "LC_ALL=C.UTF-8", "GOFLAGS=-buildvcs=false -race", "CGO_ENABLED=1", "GOAMD64=v3")
 	var archive string
 	for name, sum := range first {
 		if second[name] != sum {
