@@ -53,6 +53,26 @@ type Options struct {
 	OpenMetrics bool      // Handler serves /metrics too, to anyone: for a server that only its own machine reaches
 }
 
+// whole returns the options with a default for each that was left out.
+func (o Options) whole() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 32 << 20
+	}
+	if o.RatePerMinute <= 0 {
+		o.RatePerMinute = 600
+	}
+	if o.Audit == nil {
+		o.Audit = &AuditLog{log: o.Log}
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(o.Version)
+	}
+	return o
+}
+
 // Server is the MCP face: the tools and resources, over every transport. It may
 // be used concurrently; ServeStdio serves one client at a time.
 type Server struct {
@@ -96,21 +116,7 @@ type Server struct {
 // New makes a server. It panics when a tool of ours cannot be described, which
 // is a fault of the program and not of its settings.
 func New(o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MaxBody <= 0 {
-		o.MaxBody = 32 << 20
-	}
-	if o.RatePerMinute <= 0 {
-		o.RatePerMinute = 600
-	}
-	if o.Audit == nil {
-		o.Audit = &AuditLog{log: o.Log}
-	}
-	if o.Metrics == nil {
-		o.Metrics = NewMetrics(o.Version)
-	}
+	o = o.whole()
 	s := &Server{
 		principals: principals{perMinute: o.RatePerMinute}, audit: o.Audit, metrics: o.Metrics,
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,

@@ -42,7 +42,6 @@ func TestEndedCommandsLetGoOfTheirConnection(t *testing.T) {
 		if !b.closed {
 			t.Errorf("%s: not closed", name)
 		}
-		b = nil
 		for deadline := time.Now().Add(5 * time.Second); ref.Value() != nil && time.Now().Before(deadline); {
 			runtime.GC()
 		}
