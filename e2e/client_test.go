@@ -143,20 +143,20 @@ func dial(ctx context.Context, url string, v via, more ...transport.StreamableHT
 	return greet(ctx, link, version)
 }
 
-// greet opens a conversation over a link.
-func greet(ctx context.Context, link transport.Interface, version string) (conn, error) {
+// greet has mcp-go's client open a conversation over a link, in the one version.
+func greet(ctx context.Context, link transport.Interface, version string) (goClient, error) {
 	c := client.NewClient(link, client.WithProtocolVersion(version))
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
-		return nil, err
+		return goClient{}, err
 	}
 	request := mcp.InitializeRequest{}
 	request.Params.ClientInfo = mcp.Implementation{Name: "e2e", Version: "1"}
 	request.Params.ProtocolVersion = version
 	if _, err := c.Initialize(ctx, request); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return goClient{}, errors.Join(err, c.Close())
 	}
 	if c.ProtocolVersion() != version {
-		return nil, errors.Join(fmt.Errorf("speaks %s, asked for %s", c.ProtocolVersion(), version), c.Close())
+		return goClient{}, errors.Join(fmt.Errorf("speaks %s, asked for %s", c.ProtocolVersion(), version), c.Close())
 	}
 	return goClient{c}, nil
 }
@@ -164,7 +164,11 @@ func greet(ctx context.Context, link transport.Interface, version string) (conn,
 func (c goClient) call(ctx context.Context, tool string, args any) (result, error) {
 	request := mcp.CallToolRequest{}
 	request.Params.Name, request.Params.Arguments = tool, args
-	answer, err := c.CallTool(ctx, request)
+	return answered(c.CallTool(ctx, request))
+}
+
+// answered reads the answer of mcp-go's client as it came.
+func answered(answer *mcp.CallToolResult, err error) (result, error) {
 	if err != nil {
 		return result{}, err
 	}

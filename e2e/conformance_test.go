@@ -29,7 +29,7 @@ func suites() []suite {
 // that needs no tool of the suite's own.
 func TestConformanceSuiteFindsNothingNew(t *testing.T) {
 	t.Parallel()
-	v := start(t, launch{http: true})
+	v := start(t, launch{http: true, plain: true})
 	for _, s := range suites() {
 		s.run(t, v, "--expected-failures", "testdata/conformance-"+s.name+".yml")
 	}
