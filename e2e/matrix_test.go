@@ -90,7 +90,7 @@ func TestBugMS01_AttackT45_EveryClientOverEveryTransport(t *testing.T) {
 }
 
 // meet starts what a client meets. Each has an endpoint of its own: ten wrong tokens from
-// one address lock all later ones out.
+// one address lock it out.
 func (p pairing) meet(t *testing.T, i int) matrix {
 	t.Helper()
 	s := onStage(t)
