@@ -23,7 +23,7 @@ func node(t *testing.T, env []string, argv ...string) (stdout, stderr string, er
 	if _, err := os.Stat(bin); err != nil {
 		t.Fatalf("scripts/e2e-deps has not been run: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patient(3*time.Minute))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "node"), argv...)
 	cmd.WaitDelay = 5 * time.Second

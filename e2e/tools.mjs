@@ -2,7 +2,7 @@
 // Caisson, as toolkits, with the official TypeScript SDK. The SDK checks each
 // structured result against the schema that the tool declares.
 //
-// Usage: node tools.mjs stdio PROGRAM | http URL
+// Usage: node tools.mjs stdio PROGRAM warm | http URL warm | http URL once
 // What is wrong goes to standard error and makes the exit status 1.
 
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const [kind, target] = process.argv.slice(2);
+const [kind, target, mode] = process.argv.slice(2);
 
 const transports = {
   stdio: () => new StdioClientTransport({ command: target, args: ["serve"], env: process.env, stderr: "ignore" }),
@@ -118,10 +118,9 @@ const tools = await list();
 const byName = Object.fromEntries(tools.map((tool) => [tool.name, tool]));
 schemas(tools);
 assert.equal(byName.fs_read_text_file.annotations.readOnlyHint, true);
-await filesystem("fs", true);
-await memory("mem", true);
-await everything("all", true);
-await filesystem("fse", false);
-await memory("meme", false);
-await everything("alle", false);
+const warm = mode === "warm";
+const suffix = warm ? "" : "e";
+await filesystem(`fs${suffix}`, warm);
+await memory(`mem${suffix}`, warm);
+await everything(`all${suffix}`, warm);
 await client.close();

@@ -13,7 +13,8 @@ const endsManifest = "tools:\n" + "%TOOLS%" + `toolkits:
   - {name: Kept, tool_prefix: kept, command: [caisson-test-server, decent]}
 execution_policy:
   rules:
-    "e_*": {name: docker, options: {mode: ephemeral}, remote_timeout_seconds: 6}
+    "e_*": {name: docker, options: {mode: ephemeral}, remote_timeout_seconds: 60}
+    e_hangs: {name: docker, options: {mode: ephemeral}, remote_timeout_seconds: 15}
     once: {name: docker, options: {mode: ephemeral}, remote_timeout_seconds: 60}
     "*": docker
 `
@@ -55,7 +56,7 @@ func TestTX11_TX18_TX20_AnEphemeralCallLeavesNothingHoweverItEnds(t *testing.T) 
 		t.Errorf("a toolkit's state after an ephemeral call: %q", got)
 	}
 	// A call whose client gives it up.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, err := a.call(ctx, "e_hangs", args{}); err == nil {
 		t.Error("a call that was given up has an answer")

@@ -25,15 +25,15 @@ func TestTX03_TX07_TX10_TX11_TX25_OfficialServersThroughTheTypeScriptSDK(t *test
 	file := manifest(t, official)
 	weaker := "SANDBOX_MCP_ALLOW_WEAKER_TOOLS=true" // a whole CPU: node takes its time
 	v := start(t, launch{plain: true, http: true, env: toolsEnv(file, weaker)})
-	if out, complaints, err := node(t, nil, "tools.mjs", "http", v.url); err != nil {
-		t.Errorf("http: %v\n%s\n%s\n%s", err, out, tail(complaints), tail(v.stderr.String()))
+	for _, mode := range []string{"warm", "once"} {
+		if out, complaints, err := node(t, nil, "tools.mjs", "http", v.url, mode); err != nil {
+			t.Errorf("http, %s: %v\n%s\n%s\n%s", mode, err, out, tail(complaints), tail(v.stderr.String()))
+		}
 	}
-	if boxes := the.engine.toolBoxes(t, v.instance); len(boxes) != 1 {
-		t.Errorf("%d containers are left, of which one is the warm one", len(boxes))
-	}
+	eventually(t, 10*time.Second, "only the warm container is left", func() bool { return len(the.engine.toolBoxes(t, v.instance)) == 1 })
 	instance := s.run + "sdk-tools"
 	env := append(append([]string{"SANDBOX_DOCKER_INSTANCE=" + instance}, s.env...), toolsEnv(file, weaker)...)
-	if out, complaints, err := node(t, env, "tools.mjs", "stdio", s.plain); err != nil {
+	if out, complaints, err := node(t, env, "tools.mjs", "stdio", s.plain, "warm"); err != nil {
 		t.Errorf("stdio: %v\n%s\n%s", err, out, tail(complaints))
 	}
 	eventually(t, 10*time.Second, "no container is left when the client has gone", func() bool { return len(the.engine.of(t, instance)) == 0 })
