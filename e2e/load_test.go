@@ -23,6 +23,7 @@ type load struct {
 	server    *server
 	hostile   *tenant
 	workspace string // key of the workspace that each principal has one of
+	places    chan struct{}
 	dir       string
 }
 
@@ -31,6 +32,7 @@ type load struct {
 const (
 	loadTenants = 4
 	loadHostile = 4
+	loadPlaces  = 6 // clients that have the engine work at one time
 	loadBody    = 1 // MiB
 	loadMemory  = 256 << 20
 	loadP99     = 500 * time.Millisecond
@@ -38,7 +40,7 @@ const (
 
 // newLoad starts the server and gives each principal its sessions.
 func newLoad(t *testing.T, sessions int) *load {
-	l := &load{witness: &witness{t: t, seen: map[string]*tenant{}, joined: map[string]*tenant{}, done: map[string]int{}, times: map[string][]time.Duration{}}, dir: t.TempDir()}
+	l := &load{witness: &witness{t: t, seen: map[string]*tenant{}, joined: map[string]*tenant{}, done: map[string]int{}, times: map[string][]time.Duration{}}, dir: t.TempDir(), places: make(chan struct{}, loadPlaces)}
 	book := "principals:\n"
 	for i := range loadTenants {
 		n := newTenant(fmt.Sprintf("tenant-%d", i))
@@ -189,7 +191,7 @@ func (l *load) play(i int, c conn, over <-chan struct{}, pause time.Duration) {
 		h.raid(over, 60*time.Millisecond)
 		return
 	}
-	w := &worker{conn: c, witness: l.witness, who: who, name: fmt.Sprintf("%s-client-%d", who.name, i), rand: random}
+	w := &worker{conn: c, witness: l.witness, who: who, name: fmt.Sprintf("%s-client-%d", who.name, i), rand: random, places: l.places}
 	w.work(over, pause, i/loadTenants%8 == 1)
 }
 
