@@ -220,7 +220,7 @@ func greet(t *testing.T, endpoint string) {
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
 	} {
-		response, err := http.Post(endpoint, "application/json", strings.NewReader(body)) //nolint:noctx // ends with the server
+		response, err := http.Post(endpoint, "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
