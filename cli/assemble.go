@@ -113,7 +113,7 @@ func policy(d settings.Docker) sandbox.Policy {
 	return sandbox.Policy{
 		DefaultImage: d.DefaultImage, AllowedImages: d.AllowedImages,
 		DefaultCPU: d.DefaultCPU, DefaultMemoryMB: d.DefaultMemoryMB, DefaultPids: d.DefaultPids,
-		MaxCPU: d.MaxCPU, MaxMemoryMB: d.MaxMemoryMB,
+		MaxCPU: d.MaxCPU, MaxMemoryMB: d.MaxMemoryMB, MaxPids: d.MaxPids,
 		DefaultNetwork: d.DefaultNetwork, MaxNetwork: d.MaxNetwork,
 		AllowPersistent: d.AllowPersistent, MinIsolation: d.MinIsolation, VMRuntime: d.VMRuntime != "",
 		DefaultTTL: d.DefaultTTL, MaxTTL: d.MaxTTL,

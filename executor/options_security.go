@@ -113,6 +113,8 @@ func (o Options) over(s Server) string {
 		return fmt.Sprintf("nano_cpus %d is above %d, the most that this server gives", o.NanoCPUs, s.MaxNanoCPUs)
 	case s.MaxMemory > 0 && o.Memory > s.MaxMemory:
 		return fmt.Sprintf("mem_limit %s is above %s, the most that this server gives", showBytes(o.Memory), showBytes(s.MaxMemory))
+	case s.MaxPids > 0 && o.Pids > s.MaxPids:
+		return fmt.Sprintf("pids_limit %d is above %d, the most that this server gives", o.Pids, s.MaxPids)
 	default:
 		return ""
 	}

@@ -115,9 +115,10 @@ func TestLooseningNeedsTheOperatorsConsentAndIsListed(t *testing.T) {
 
 func TestCeilingsOfSessionsApplyToTools(t *testing.T) {
 	s := server()
-	s.MaxNetwork, s.MaxNanoCPUs, s.MaxMemory, s.AllowWeaker = sandbox.NetworkInternal, 600_000_000, 600<<20, true
+	s.MaxNetwork, s.MaxNanoCPUs, s.MaxMemory, s.MaxPids, s.AllowWeaker = sandbox.NetworkInternal, 600_000_000, 600<<20, 300, true
 	for option, want := range map[string]string{
 		"network_mode: bridge": "looser than internal", "network_mode: none, nano_cpus: 700000000": "the most that this server gives", "network_mode: none, mem_limit: 1g": "above 600m",
+		"network_mode: none, pids_limit: 301": "pids_limit 301 is above 300, the most that this server gives", "network_mode: none, pids_limit: 300": "",
 		"network_mode: none": "", "network_mode: internal, mem_limit: 600m": "",
 	} {
 		if got := with(t, s, option).Refusal(); want == "" && got != "" || !strings.Contains(got, want) {

@@ -27,6 +27,7 @@ type Server struct {
 	MaxNetwork  sandbox.Network
 	MaxNanoCPUs int64
 	MaxMemory   int64 // bytes
+	MaxPids     int64
 }
 
 // Mode is how long the container of a tool lives.

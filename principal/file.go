@@ -33,7 +33,7 @@ var (
 // keys are what a principal may have, in the order of the documentation.
 func keys() []string {
 	return []string{
-		"name", "token_sha256", "client_cert_cn", "oidc_subject", "max_sessions", "max_network", "max_cpu", "max_memory_mb",
+		"name", "token_sha256", "client_cert_cn", "oidc_subject", "max_sessions", "max_network", "max_cpu", "max_memory_mb", "max_pids",
 		"max_ttl_seconds", "tools", "images", "workspaces", "policy", "rate_per_minute",
 	}
 }
@@ -177,6 +177,7 @@ func (f *file) bounds(item node, e *entry) {
 		},
 		"max_cpu":       func(n node) { c.MaxCPU, _ = f.Number(n, "max_cpu", 0.01, 4096) },
 		"max_memory_mb": func(n node) { c.MaxMemoryMB, _ = f.Whole(n, "max_memory_mb", 6, 67_108_864) },
+		"max_pids":      func(n node) { c.MaxPids, _ = f.Whole(n, "max_pids", 16, 4_194_304) },
 		"max_ttl_seconds": func(n node) {
 			v, _ := f.Whole(n, "max_ttl_seconds", 1, 31_536_000)
 			c.MaxTTL = time.Duration(v) * time.Second

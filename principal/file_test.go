@@ -17,6 +17,7 @@ func TestTheFileSaysWhoMayDoWhat(t *testing.T) {
     max_network: internal
     max_cpu: 1.5
     max_memory_mb: 512
+    max_pids: 300
     max_ttl_seconds: 60
     tools: [exec*, session_list]
     images: ["debian:*"]
@@ -38,7 +39,7 @@ func TestTheFileSaysWhoMayDoWhat(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := p.Ceilings
-		if c.Sessions != 3 || c.MaxNetwork != "internal" || c.MaxCPU != 1.5 || c.MaxMemoryMB != 512 || c.MaxTTL.Seconds() != 60 ||
+		if c.Sessions != 3 || c.MaxNetwork != "internal" || c.MaxCPU != 1.5 || c.MaxMemoryMB != 512 || c.MaxPids != 300 || c.MaxTTL.Seconds() != 60 ||
 			c.Images[0] != "debian:*" || c.Workspaces != "team-a-" || p.Policy != "strict" || p.RatePerMinute != 30 {
 			t.Errorf("%+v %+v", p, c)
 		}

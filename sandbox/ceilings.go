@@ -12,6 +12,7 @@ type Ceilings struct {
 	MaxNetwork  Network
 	MaxCPU      float64 // cores
 	MaxMemoryMB int64
+	MaxPids     int64
 	MaxTTL      time.Duration
 	Images      []string // patterns as of path.Match; empty: any that the server allows
 	Workspaces  string   // what each workspace key must begin with
@@ -39,11 +40,39 @@ func (p Policy) within(c *Ceilings) Policy {
 		p.MaxMemoryMB = tighter(p.MaxMemoryMB, c.MaxMemoryMB)
 		p.DefaultMemoryMB = tighter(p.DefaultMemoryMB, p.MaxMemoryMB)
 	}
+	if c.MaxPids > 0 {
+		p.MaxPids = tighter(p.MaxPids, c.MaxPids)
+		p.DefaultPids = tighter(p.DefaultPids, p.MaxPids)
+	}
 	if c.MaxTTL > 0 {
 		p.MaxTTL = tighter(p.MaxTTL, c.MaxTTL)
 		p.DefaultTTL = tighter(p.DefaultTTL, p.MaxTTL)
 	}
 	return p
+}
+
+// values are c's, all zero where there are none.
+func (c *Ceilings) values() Ceilings {
+	if c == nil {
+		return Ceilings{}
+	}
+	return *c
+}
+
+// allows and gives say whose a ceiling is: a principal is not to take its own for what
+// the server allows everybody.
+func allows(own bool) string {
+	if own {
+		return "you may have"
+	}
+	return "this server allows"
+}
+
+func gives(own bool) string {
+	if own {
+		return "you may have in a session"
+	}
+	return "this server gives a session"
 }
 
 // tighter is the smaller of two ceilings, of which 0 is none.

@@ -16,27 +16,29 @@ func bounded(c sandbox.Ceilings, s sandbox.Spec) sandbox.Spec {
 
 func TestAttackT55_CFG14_CeilingsOfAPrincipalRefuseByFieldAndBound(t *testing.T) {
 	server := policy
-	server.MaxCPU, server.MaxMemoryMB, server.AllowedImages = 4, 4096, []string{"caisson-*", "debian:*"}
+	server.MaxCPU, server.MaxMemoryMB, server.MaxPids, server.AllowedImages = 4, 4096, 1000, []string{"caisson-*", "debian:*"}
 	tight := sandbox.Ceilings{
-		MaxNetwork: sandbox.NetworkNone, MaxCPU: 0.5, MaxMemoryMB: 256, MaxTTL: 10 * time.Minute, Images: []string{"caisson-*", "python:*"}, Workspaces: "alice-",
+		MaxNetwork: sandbox.NetworkNone, MaxCPU: 0.5, MaxMemoryMB: 256, MaxPids: 100, MaxTTL: 10 * time.Minute, Images: []string{"caisson-*", "python:*"}, Workspaces: "alice-",
 	}
-	loose := sandbox.Ceilings{MaxNetwork: sandbox.NetworkEgress, MaxCPU: 64, MaxMemoryMB: 1 << 20, MaxTTL: 1000 * time.Hour}
+	loose := sandbox.Ceilings{MaxNetwork: sandbox.NetworkEgress, MaxCPU: 64, MaxMemoryMB: 1 << 20, MaxPids: 1 << 20, MaxTTL: 1000 * time.Hour}
 	for _, c := range []struct {
 		name         string
 		spec         sandbox.Spec
 		field, bound string
 	}{
-		{"network", bounded(tight, sandbox.Spec{Network: sandbox.NetworkInternal}), "network", "none"},
-		{"cpu", bounded(tight, sandbox.Spec{CPU: ptr(0.6)}), "cpu", "0.5"},
-		{"memory", bounded(tight, sandbox.Spec{MemoryMB: ptr(int64(257))}), "memory_mb", "256"},
-		{"ttl", bounded(tight, sandbox.Spec{TTL: 11 * time.Minute}), "ttl_seconds", "600"},
+		{"network", bounded(tight, sandbox.Spec{Network: sandbox.NetworkInternal}), "network", "you may have is none"},
+		{"cpu", bounded(tight, sandbox.Spec{CPU: ptr(0.6)}), "cpu", "you may have in a session is 0.5 cores"},
+		{"memory", bounded(tight, sandbox.Spec{MemoryMB: ptr(int64(257))}), "memory_mb", "you may have in a session is 256 MiB"},
+		{"pids", bounded(tight, sandbox.Spec{Pids: ptr(int64(101))}), "pids", "you may have in a session is 100 processes"},
+		{"ttl", bounded(tight, sandbox.Spec{TTL: 11 * time.Minute}), "ttl_seconds", "you may have is 600 s"},
 		{"image of the server's, not of the principal's", bounded(tight, sandbox.Spec{Image: "debian:13"}), "image", "you may use"},
 		{"image of the principal's, not of the server's", bounded(tight, sandbox.Spec{Image: "python:3"}), "image", "this server allows"},
 		{"workspace", bounded(tight, sandbox.Spec{WorkspaceKey: "bob-1"}), "workspace_key", `"alice-"`},
-		{"looser ceilings loosen nothing: network", bounded(loose, sandbox.Spec{Network: sandbox.NetworkEgress}), "network", "internal"},
-		{"cpu of the server", bounded(loose, sandbox.Spec{CPU: ptr(5.0)}), "cpu", "4"},
-		{"memory of the server", bounded(loose, sandbox.Spec{MemoryMB: ptr(int64(5000))}), "memory_mb", "4096"},
-		{"ttl of the server", bounded(loose, sandbox.Spec{TTL: 25 * time.Hour}), "ttl_seconds", "86400"},
+		{"looser ceilings loosen nothing: network", bounded(loose, sandbox.Spec{Network: sandbox.NetworkEgress}), "network", "this server allows is internal"},
+		{"cpu of the server", bounded(loose, sandbox.Spec{CPU: ptr(5.0)}), "cpu", "this server gives a session is 4 cores"},
+		{"memory of the server", bounded(loose, sandbox.Spec{MemoryMB: ptr(int64(5000))}), "memory_mb", "this server gives a session is 4096 MiB"},
+		{"pids of the server", bounded(loose, sandbox.Spec{Pids: ptr(int64(1001))}), "pids", "this server gives a session is 1000 processes"},
+		{"ttl of the server", bounded(loose, sandbox.Spec{TTL: 25 * time.Hour}), "ttl_seconds", "this server allows is 86400 s"},
 	} {
 		_, err := server.Apply(c.spec)
 		var e *sandbox.Error
@@ -45,7 +47,7 @@ func TestAttackT55_CFG14_CeilingsOfAPrincipalRefuseByFieldAndBound(t *testing.T)
 		}
 	}
 	for name, spec := range map[string]sandbox.Spec{
-		"all at their bounds": {CPU: ptr(0.5), MemoryMB: ptr(int64(256)), TTL: 10 * time.Minute, WorkspaceKey: "alice-1", Image: "caisson-x"},
+		"all at their bounds": {CPU: ptr(0.5), MemoryMB: ptr(int64(256)), Pids: ptr(int64(100)), TTL: 10 * time.Minute, WorkspaceKey: "alice-1", Image: "caisson-x"},
 		"nothing named":       {},
 	} {
 		got, err := server.Apply(bounded(tight, spec))
@@ -53,7 +55,7 @@ func TestAttackT55_CFG14_CeilingsOfAPrincipalRefuseByFieldAndBound(t *testing.T)
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if text := fmt.Sprintf("%v %v %v %v", *got.CPU, *got.MemoryMB, got.TTL, got.Network); text != "0.5 256 10m0s none" {
+		if text := fmt.Sprintf("%v %v %v %v %v", *got.CPU, *got.MemoryMB, *got.Pids, got.TTL, got.Network); text != "0.5 256 100 10m0s none" {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -87,6 +89,7 @@ func TestD31_TX13_TheOperatorsChoicesAndTheCeilingsThatHold(t *testing.T) {
 		{"cpu", tool(sandbox.OperatorSpec{}, sandbox.Spec{CPU: ptr(2.1)}), sandbox.KindRejected, "cpu"},
 		{"memory, a byte over", tool(sandbox.OperatorSpec{MemoryBytes: 600<<20 + 1}, sandbox.Spec{}), sandbox.KindRejected, "memory_mb"},
 		{"memory over a principal's", bounded(sandbox.Ceilings{MaxMemoryMB: 64}, tool(sandbox.OperatorSpec{MemoryBytes: 65 << 20}, sandbox.Spec{})), sandbox.KindRejected, "memory_mb"},
+		{"pids over a principal's", bounded(sandbox.Ceilings{MaxPids: 64}, tool(sandbox.OperatorSpec{MemoryBytes: 64 << 20}, sandbox.Spec{Pids: ptr(int64(65))})), sandbox.KindRejected, "pids"},
 		{"memory twice", tool(sandbox.OperatorSpec{MemoryBytes: 64 << 20}, sandbox.Spec{MemoryMB: ptr(int64(64))}), sandbox.KindInvalid, "memory_mb"},
 		{"memory below the engine's floor", tool(sandbox.OperatorSpec{MemoryBytes: 1}, sandbox.Spec{}), sandbox.KindRejected, "mem_limit"},
 		{"a workspace", tool(sandbox.OperatorSpec{}, sandbox.Spec{WorkspaceKey: "k"}), sandbox.KindRejected, "durability"},

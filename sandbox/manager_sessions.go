@@ -76,8 +76,8 @@ func (m *Manager) reconcile(seen []Info, asked time.Time) {
 // time to live if it is longer, within the policy's ceiling and those of bounds, which may
 // be nil. It never shortens.
 func (m *Manager) Extend(owner Owner, id string, ttl time.Duration, bounds *Ceilings) (Info, error) {
-	if most := m.policy.within(bounds).MaxTTL; most > 0 && ttl > most {
-		return Info{}, Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(most.Seconds()))
+	if err := m.policy.within(bounds).checkTTL(ttl, bounds); err != nil {
+		return Info{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

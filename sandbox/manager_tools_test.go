@@ -92,7 +92,7 @@ func TestAttackT55_CFG14_AnExtensionKeepsToThePrincipalsCeiling(t *testing.T) {
 	managed(t, sandbox.Limits{}, func(t *testing.T, m *sandbox.Manager, _ *engine) {
 		s := create(t, m, sandbox.Spec{TTL: time.Minute})
 		bounds := &sandbox.Ceilings{MaxTTL: time.Hour}
-		if _, err := m.Extend(alice, s.ID, 2*time.Hour, bounds); sandbox.KindOf(err) != sandbox.KindRejected || !strings.Contains(err.Error(), "3600") {
+		if _, err := m.Extend(alice, s.ID, 2*time.Hour, bounds); sandbox.KindOf(err) != sandbox.KindRejected || !strings.Contains(err.Error(), "you may have is 3600") {
 			t.Error(err)
 		}
 		if info, err := m.Extend(alice, s.ID, time.Hour, bounds); err != nil || info.TTL != time.Hour {

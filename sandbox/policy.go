@@ -53,6 +53,7 @@ type Policy struct {
 	DefaultPids     int64
 	MaxCPU          float64
 	MaxMemoryMB     int64
+	MaxPids         int64
 	DefaultNetwork  Network
 	MaxNetwork      Network
 	AllowPersistent bool
@@ -68,7 +69,7 @@ type Policy struct {
 // over a ceiling is refused, before any engine is asked.
 //
 // With Spec.Ceilings the tighter of both bounds counts. With Spec.Operator the image and the
-// idle time are the operator's choice, and the ceilings of network, cpu and memory hold.
+// idle time are the operator's choice, and the ceilings of network, cpu, memory and pids hold.
 func (p Policy) Apply(s Spec) (Spec, error) {
 	p = p.within(s.Ceilings)
 	for _, step := range []func(*Spec) error{
@@ -115,7 +116,7 @@ func (p Policy) applyNetwork(s *Spec) error {
 		return Invalid("network", "network is one of none, internal and egress")
 	}
 	if p.MaxNetwork != "" && s.Network.Looser(p.MaxNetwork) {
-		return Rejected("network", "the loosest network that this server allows is %s", p.MaxNetwork)
+		return Rejected("network", "the loosest network that %s is %s", allows(s.Ceilings.values().MaxNetwork == p.MaxNetwork), p.MaxNetwork)
 	}
 	return nil
 }
@@ -189,11 +190,21 @@ func (p Policy) applyCaps(s *Spec) error {
 	if s.Pids == nil && p.DefaultPids > 0 {
 		s.Pids = &p.DefaultPids
 	}
+	return p.checkCaps(s)
+}
+
+// checkCaps holds the caps of a spec, defaults filled, against the ceilings. No cap at all
+// is over any of them.
+func (p Policy) checkCaps(s *Spec) error {
+	own := s.Ceilings.values()
 	if p.MaxCPU > 0 && (s.CPU == nil || *s.CPU > p.MaxCPU) {
-		return Rejected("cpu", "the most that this server gives a session is %g cores", p.MaxCPU)
+		return Rejected("cpu", "the most that %s is %g cores", gives(own.MaxCPU == p.MaxCPU), p.MaxCPU)
 	}
 	if memory := s.Memory(); p.MaxMemoryMB > 0 && (memory == nil || *memory > p.MaxMemoryMB<<20) {
-		return Rejected("memory_mb", "the most that this server gives a session is %d MiB", p.MaxMemoryMB)
+		return Rejected("memory_mb", "the most that %s is %d MiB", gives(own.MaxMemoryMB == p.MaxMemoryMB), p.MaxMemoryMB)
+	}
+	if p.MaxPids > 0 && (s.Pids == nil || *s.Pids > p.MaxPids) {
+		return Rejected("pids", "the most that %s is %d processes", gives(own.MaxPids == p.MaxPids), p.MaxPids)
 	}
 	return nil
 }
@@ -205,8 +216,16 @@ func (p Policy) applyTTL(s *Spec) error {
 	if s.TTL == 0 {
 		s.TTL = p.DefaultTTL
 	}
-	if p.MaxTTL > 0 && s.TTL > p.MaxTTL && s.Operator == nil {
-		return Rejected("ttl_seconds", "the longest idle time that this server allows is %d s", int64(p.MaxTTL.Seconds()))
+	if s.Operator != nil {
+		return nil
+	}
+	return p.checkTTL(s.TTL, s.Ceilings)
+}
+
+// checkTTL refuses an idle time over the policy's ceiling, which c has narrowed already.
+func (p Policy) checkTTL(ttl time.Duration, c *Ceilings) error {
+	if p.MaxTTL > 0 && ttl > p.MaxTTL {
+		return Rejected("ttl_seconds", "the longest idle time that %s is %d s", allows(c.values().MaxTTL == p.MaxTTL), int64(p.MaxTTL.Seconds()))
 	}
 	return nil
 }

@@ -19,7 +19,9 @@ var policy = sandbox.Policy{
 
 func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testing.T) {
 	tight := policy
-	tight.MaxCPU, tight.MaxMemoryMB, tight.AllowPersistent = 2, 2048, false
+	tight.MaxCPU, tight.MaxMemoryMB, tight.MaxPids, tight.AllowPersistent = 2, 2048, 600, false
+	uncapped := tight
+	uncapped.DefaultPids = 0
 	tight.AllowedImages = []string{"caisson-*", "debian:*"}
 	vm := policy
 	vm.MinIsolation = sandbox.IsolationVM
@@ -53,6 +55,8 @@ func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testi
 		{"memory zero", policy, sandbox.Spec{MemoryMB: ptr(int64(0))}, sandbox.KindRejected, "memory_mb"},
 		{"memory over ceiling", tight, sandbox.Spec{MemoryMB: ptr(int64(4096))}, sandbox.KindRejected, "memory_mb"},
 		{"pids zero", policy, sandbox.Spec{Pids: ptr(int64(0))}, sandbox.KindRejected, "pids"},
+		{"pids over ceiling", tight, sandbox.Spec{Pids: ptr(int64(601))}, sandbox.KindRejected, "pids"},
+		{"no cap on pids is over any ceiling", uncapped, sandbox.Spec{}, sandbox.KindRejected, "pids"},
 		{"ttl negative", policy, sandbox.Spec{TTL: -1}, sandbox.KindInvalid, "ttl_seconds"},
 		{"ttl over ceiling", policy, sandbox.Spec{TTL: 25 * time.Hour}, sandbox.KindRejected, "ttl_seconds"},
 		{"image is an option", policy, sandbox.Spec{Image: "--privileged"}, sandbox.KindInvalid, "image"},

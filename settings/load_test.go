@@ -133,6 +133,18 @@ func TestCFG08_CapsHaveFallbacksAndZeroIsNone(t *testing.T) {
 	if d.DefaultCPU != 0 || d.DefaultMemoryMB != 0 || d.DefaultPids != 0 {
 		t.Errorf("no caps: %+v", d)
 	}
+	// The ceiling of processes, which alone is there unasked, gives way to a default that was chosen.
+	for want, set := range map[int64][]string{
+		4096: {"SANDBOX_DOCKER_DEFAULT_PIDS=4096"}, 5000: {"SANDBOX_DOCKER_DEFAULT_PIDS=5000"}, 0: {"SANDBOX_DOCKER_DEFAULT_PIDS=0"},
+		600: {"SANDBOX_DOCKER_MAX_PIDS=600"},
+	} {
+		if got := load(t, set...).Docker.MaxPids; got != want {
+			t.Errorf("%v: a ceiling of %d, want %d", set, got, want)
+		}
+	}
+	if d := load(t, "SANDBOX_DOCKER_MAX_PIDS=0").Docker; d.MaxPids != 0 || d.DefaultPids != 512 {
+		t.Errorf("no ceiling: %+v", d)
+	}
 }
 
 func TestCFG10_TheProbeIsOffUntilItIsAskedFor(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // to check, since it is the one that reads them.
 func (s *Settings) checkRules(faults *Faults) {
 	s.checkHost(faults)
+	s.raisePids(faults)
 	s.checkCaps(faults)
 	s.checkTimes(faults)
 	s.checkNames(faults)
@@ -47,6 +48,7 @@ func (s *Settings) checkCaps(faults *Faults) {
 	}{
 		{"CPU", s.Docker.DefaultCPU, s.Docker.MaxCPU},
 		{"MEMORY_MB", float64(s.Docker.DefaultMemoryMB), float64(s.Docker.MaxMemoryMB)},
+		{"PIDS", float64(s.Docker.DefaultPids), float64(s.Docker.MaxPids)},
 	} {
 		fallback, limit := DockerPrefix+"DEFAULT_"+cap.name, DockerPrefix+"MAX_"+cap.name
 		switch {
@@ -60,6 +62,16 @@ func (s *Settings) checkCaps(faults *Faults) {
 	const fallback, limit = DockerPrefix + "DEFAULT_NETWORK", DockerPrefix + "MAX_NETWORK"
 	if !faults.has(fallback, limit) && s.Docker.DefaultNetwork.Looser(s.Docker.MaxNetwork) {
 		faults.add(fallback, "is %s, looser than %s, which is %s", s.Docker.DefaultNetwork, limit, s.Docker.MaxNetwork)
+	}
+}
+
+// raisePids lets a default that the operator has chosen stand: only a ceiling that was
+// chosen too can be at odds with it.
+func (s *Settings) raisePids(faults *Faults) {
+	const fallback, limit = DockerPrefix + "DEFAULT_PIDS", DockerPrefix + "MAX_PIDS"
+	d := &s.Docker
+	if _, given := s.given[limit]; !given && !faults.has(fallback) && (d.DefaultPids == 0 || d.DefaultPids > d.MaxPids) {
+		d.MaxPids = d.DefaultPids
 	}
 }
 
