@@ -81,7 +81,7 @@ func TestTX11_TX18_TX20_AnEphemeralCallLeavesNothingHoweverItEnds(t *testing.T) 
 func warmBox(t *testing.T, v *server) string {
 	t.Helper()
 	for _, b := range the.engine.toolBoxes(t, v.instance) {
-		if top, err := the.engine.api.ContainerTop(t.Context(), b.ID, []string{"-eo", "args"}); err == nil {
+		if top, err := the.engine.api.ContainerTop(t.Context(), b.ID, []string{"-eo", "pid,args"}); err == nil {
 			for _, p := range top.Processes {
 				if strings.Contains(strings.Join(p, " "), "--serve-resident") {
 					return b.ID
