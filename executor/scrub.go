@@ -3,10 +3,7 @@ package executor
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -25,19 +22,25 @@ const (
 )
 
 // scrubber takes the values of a rule's environment out of what comes back from a
-// tool (TX-2, AGT-4): as they are, and as base64, hex, and in an address. It is
-// read-only once made. What a tool does to a value beyond that (cuts it, turns it
-// round, encrypts it) is not undone: a tool that wants to tell its credentials can.
+// tool (TX-2, AGT-4): as they are, in their spellings, and the parts that our own cuts
+// leave of them. It is read-only once made. What a tool does to a value beyond that
+// (cuts it, turns it round, encrypts it) is not undone: a tool that wants to tell its
+// credentials can.
 type scrubber struct {
 	all     *strings.Replacer // nil: there is nothing to take out
 	longest int               // of the forms, in bytes
+	parts   fragments
 }
 
 func newScrubber(env map[string]sandbox.Secret) *scrubber {
-	var forms []string
-	for _, secret := range env {
+	var forms, cuttable []string
+	for name, secret := range env {
 		value := secret.Reveal()
-		forms = append(forms, spellings(value)...)
+		own := spellings(value)
+		forms = append(forms, own...)
+		if name != "PATH" { // no secret, and its folders stand at the ends of many texts
+			cuttable = append(cuttable, own...)
+		}
 		if lines := strings.Split(value, "\n"); len(lines) > 1 { // a key in PEM, told line by line
 			for _, line := range lines {
 				if line = strings.TrimSpace(line); len(line) >= 2*leastEncoded && !strings.HasPrefix(line, "-----") {
@@ -55,45 +58,19 @@ func newScrubber(env map[string]sandbox.Secret) *scrubber {
 	for _, form := range forms {
 		pairs = append(pairs, form, scrubbed)
 	}
-	return &scrubber{all: strings.NewReplacer(pairs...), longest: len(forms[0])}
-}
-
-// spellings are the forms in which a value is looked for.
-func spellings(value string) []string {
-	if len(value) < leastSecret {
-		return nil
-	}
-	forms := []string{value}
-	if quoted, err := json.Marshal(value); err == nil { // a JSON text inside a text
-		forms = append(forms, string(quoted[1:len(quoted)-1]))
-	}
-	if len(value) < leastEncoded {
-		return forms
-	}
-	forms = append(forms, url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
-	return append(forms, inBase64(value)...)
-}
-
-// inBase64 gives what is sure of a value's letters, wherever it begins in what is
-// encoded: three offsets, two alphabets.
-func inBase64(value string) []string {
-	var forms []string
-	for skip := range 3 {
-		// The letters that hold bits of what stands before and behind are left out.
-		first := []int{0, 2, 3}[skip]
-		whole := (skip + len(value)) / 3 * 4
-		padded := append(make([]byte, skip), value...)
-		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			if text := alphabet.EncodeToString(padded); whole-first >= leastEncoded {
-				forms = append(forms, text[first:whole])
-			}
-		}
-	}
-	return forms
+	return &scrubber{all: strings.NewReplacer(pairs...), longest: len(forms[0]), parts: newFragments(cuttable)}
 }
 
 // text scrubs a text.
 func (s *scrubber) text(text string) string {
+	if s.all == nil {
+		return text
+	}
+	return s.parts.take(s.all.Replace(text))
+}
+
+// name scrubs the name of a member, which nothing of ours has cut.
+func (s *scrubber) name(text string) string {
 	if s.all == nil {
 		return text
 	}
@@ -114,7 +91,7 @@ func (s *scrubber) json(text json.RawMessage) json.RawMessage {
 	if s.all == nil || len(text) == 0 {
 		return text
 	}
-	return mapStrings(text, s.text)
+	return mapStrings(text, s.name, s.text)
 }
 
 // result scrubs all that a result holds.
@@ -126,7 +103,7 @@ func (s *scrubber) result(r Result) Result {
 	r.Error, r.VoiceText = s.text(r.Error), s.text(r.VoiceText)
 	metadata := make(map[string]json.RawMessage, len(r.Metadata))
 	for name, value := range r.Metadata {
-		metadata[s.text(name)] = s.json(value)
+		metadata[s.name(name)] = s.json(value)
 	}
 	r.Metadata = metadata
 	r.Files, r.Images = s.files(r.Files), s.files(r.Images)
@@ -142,8 +119,9 @@ func (s *scrubber) files(files []File) []File {
 }
 
 // mapStrings replaces the strings of a valid JSON text by what change makes of
-// them. A string that stays the same stays in its own spelling.
-func mapStrings(text []byte, change func(string) string) json.RawMessage {
+// them, and the names of members by what name does. A string that stays the same
+// stays in its own spelling.
+func mapStrings(text []byte, name, change func(string) string) json.RawMessage {
 	var b bytes.Buffer
 	for len(text) > 0 {
 		start := bytes.IndexByte(text, '"')
@@ -166,7 +144,11 @@ func mapStrings(text []byte, change func(string) string) json.RawMessage {
 			b.Write(literal)
 			continue
 		}
-		if changed := change(value); changed != value {
+		f := change
+		if after := bytes.TrimLeft(text, " \t\r\n"); len(after) > 0 && after[0] == ':' {
+			f = name
+		}
+		if changed := f(value); changed != value {
 			writeJSONString(&b, changed)
 		} else {
 			b.Write(literal)
