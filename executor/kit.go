@@ -24,17 +24,18 @@ type kit struct {
 	life  context.Context
 	end   context.CancelFunc
 
-	tools     []listed          // as they are served; nil: not known yet
-	listing   bool              // the list is not there yet, and is asked for (again)
-	changed   map[string]string // why a tool is blocked whose definition has changed since, by its own name
-	failed    string            // why it could not be listed
-	seen      map[string]bool   // containers whose list has been looked at
+	tools     []listed             // as they are served; nil: not known yet
+	listing   bool                 // the list is not there yet, and is asked for (again)
+	changed   map[string]string    // why a tool is blocked whose definition has changed since, by its own name
+	failed    string               // why it could not be listed
+	seen      map[string]time.Time // containers whose list has been looked at, and when
 	reviewing bool
-	reviewed  time.Time
+	reviewed  time.Time // when a list was looked at last
+	noticed   time.Time // when one was for a notice of the server
 }
 
 func newKit(life context.Context, declared Toolkit) *kit {
-	k := &kit{Toolkit: declared, listing: true, tried: make(chan struct{}), changed: map[string]string{}, seen: map[string]bool{}}
+	k := &kit{Toolkit: declared, listing: true, tried: make(chan struct{}), changed: map[string]string{}, seen: map[string]time.Time{}}
 	k.life, k.end = context.WithCancel(life)
 	return k
 }
@@ -112,7 +113,7 @@ func (t *Toolbox) listOnce(k *kit) (final bool) {
 	t.mu.Lock()
 	before := k.tools
 	k.tools, k.failed, k.reviewed = tools, "", time.Now()
-	k.seen[container] = true
+	k.seen[container] = k.reviewed
 	t.assemble()
 	t.mu.Unlock()
 	t.log.Info("toolkit listed", "toolkit", k.Name, "tools", len(tools))

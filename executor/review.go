@@ -7,29 +7,43 @@ import (
 )
 
 const (
-	// reviewGap is how often the list of a toolkit is looked at again whose calls
-	// each have a container of their own.
+	// reviewGap is how often a toolkit's list is looked at again without a reason: in
+	// a container that stays, and for calls that each have a container of their own.
 	reviewGap = 10 * time.Minute
+	// noticeGap is how often it is because the server says that it has changed.
+	noticeGap = time.Second
 	// mostSeen bounds the containers that are remembered as looked at.
 	mostSeen = 1000
 )
 
 // review looks at a toolkit's list again, in the background, after a call in a
-// container whose list nobody has seen: a server may have become another one since
+// container whose list nobody has seen, or not for reviewGap, or whose server says
+// that its list is another now (notice): a server may have become another one since
 // it was approved (T54). What it says differently is not served, but blocked until
-// the operator reloads the manifest.
-func (t *Toolbox) review(e *entry, r Resolution, owner sandbox.Owner, ceilings *sandbox.Ceilings, container string) {
+// the operator reloads the manifest. In ephemeral mode a notice means nothing: each
+// call has a server of its own.
+func (t *Toolbox) review(e *entry, r Resolution, owner sandbox.Owner, ceilings *sandbox.Ceilings, container string, notice bool) {
 	if e.Kind != KindToolkit || container == "" {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kitOf(e)
+	if t.closed || k == nil || k.tools == nil || k.reviewing {
+		return
+	}
+	last, gap := k.seen[container], reviewGap
 	switch {
-	case t.closed, k == nil, k.tools == nil, k.reviewing, k.seen[container]:
+	case r.Rule.Instance.Options.Mode == Ephemeral:
+		last = k.reviewed
+	case notice:
+		last, gap = k.noticed, noticeGap
+	}
+	if time.Since(last) < gap {
 		return
-	case r.Rule.Instance.Options.Mode == Ephemeral && time.Since(k.reviewed) < reviewGap:
-		return
+	}
+	if notice {
+		k.noticed = time.Now()
 	}
 	k.reviewing = true
 	t.lists.Go(func() {
@@ -41,7 +55,7 @@ func (t *Toolbox) review(e *entry, r Resolution, owner sandbox.Owner, ceilings *
 			if len(k.seen) >= mostSeen {
 				clear(k.seen)
 			}
-			k.seen[container] = true
+			k.seen[container] = time.Now()
 			news = t.block(k, tools)
 		}
 		t.mu.Unlock()

@@ -188,7 +188,7 @@ func (t *Toolbox) Call(ctx context.Context, c Caller, name string, arguments jso
 		return Result{}, err
 	}
 	result.Metadata["rule"] = quoted(r.name())
-	t.review(e, r, owner, c.Ceilings, word(result, "container"))
+	t.review(e, r, owner, c.Ceilings, word(result, "container"), string(result.Metadata["toolkit_list_changed"]) == "true")
 	return result, nil
 }
 
