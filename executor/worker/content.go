@@ -8,6 +8,9 @@ import (
 	"caisson/executor/wire"
 )
 
+// mostLeft is how many items that were left out are named in the metadata.
+const mostLeft = 100
+
 // item is a piece of the content of a tool's result.
 type item struct {
 	Type     string `json:"type"`
@@ -24,7 +27,8 @@ type item struct {
 }
 
 // contentOf makes a result of what a server answered to tools/call: its structured
-// content where there is any, else its texts; images and the rest as what they are.
+// content where there is any, else its texts; images and the rest as what they are. An
+// item that cannot be read is left out, and its number said.
 func contentOf(answer json.RawMessage) (wire.Result, error) {
 	var from struct {
 		Content    []json.RawMessage `json:"content"`
@@ -40,12 +44,22 @@ func contentOf(answer json.RawMessage) (wire.Result, error) {
 	}
 	r := success(nil)
 	var texts []string
+	var left []int
 	for i, raw := range from.Content {
 		var one item
 		if err := json.Unmarshal(raw, &one); err != nil {
-			return wire.Result{}, fmt.Errorf("item %d of its content cannot be read", i+1)
+			texts = append(texts, fmt.Sprintf("[item %d of the content could not be read and is left out]", i+1))
+			left = append(left, i+1)
+			continue
 		}
 		texts = append(texts, one.take(&r)...)
+	}
+	if len(left) > 0 {
+		text, err := json.Marshal(left[:min(len(left), mostLeft)])
+		if err != nil {
+			return wire.Result{}, err
+		}
+		r.Metadata = map[string]json.RawMessage{"content_left_out": text}
 	}
 	text := strings.Join(texts, "\n")
 	r.Result = quoted(text)

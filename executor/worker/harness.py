@@ -98,7 +98,7 @@ def mend(notes):
 
 def names(space, ours):
     found = [n for n in space if isinstance(n, str) and not n.startswith("_") and n not in ours]
-    return sorted(n[:MOST_NAME] for n in found)[:MOST_NAMES]
+    return sorted(n if len(n) <= MOST_NAME else n[:MOST_NAME] + "…" for n in found)[:MOST_NAMES]
 
 
 def answer(request, number, space, ours):

@@ -79,7 +79,12 @@ func (h *host) dispatch(ctx context.Context, e wire.Envelope, w watch) (wire.Res
 func sentence(ctx context.Context, err error, within time.Duration) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("the tool did not finish within %s and was stopped", within)
+		text := fmt.Sprintf("the tool did not finish within %s and was stopped", within)
+		var mute *unanswered
+		if errors.As(err, &mute) {
+			text += mute.junk
+		}
+		return text
 	case ctx.Err() != nil:
 		return "the call was cancelled and the tool stopped"
 	default:

@@ -10,7 +10,7 @@ import (
 
 const (
 	methodNotFound = -32601
-	messageTooLong = -32000
+	messageLost    = -32000 // an answer that never came whole; our own
 	// longestID bounds the id of a server's request that we answer, in bytes.
 	longestID = 256
 	// cancelTime bounds the sending of a cancellation to a server that does not read.
@@ -39,11 +39,19 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	if r.Code == messageTooLong {
+	if r.Code == messageLost {
 		return fmt.Sprintf("the server of the toolkit %s: %s", r.name, r.Message)
 	}
 	return fmt.Sprintf("the server of the toolkit %s refused the call: %s (code %d)", r.name, r.Message, r.Code)
 }
+
+// unanswered is the end of a call before its answer has come.
+type unanswered struct {
+	error
+	junk string // what was ignored meanwhile, in words
+}
+
+func (u *unanswered) Unwrap() error { return u.error }
 
 // write sends what is queued until the server ends.
 func (s *server) write() {
@@ -107,7 +115,9 @@ func (s *server) request(ctx context.Context, method string, params func(id int6
 		return answer.Result, nil
 	case <-ctx.Done():
 		s.cancel(id)
-		return nil, ctx.Err()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return nil, &unanswered{ctx.Err(), s.ignored()}
 	case <-s.gone:
 		select {
 		case answer := <-own.answer: // its last deed
@@ -129,17 +139,28 @@ func (s *server) cancel(id int64) {
 }
 
 // receive takes one line of the server. What is no message of ours is counted and
-// ignored.
+// ignored, unless it was most likely an answer.
 func (s *server) receive(line []byte, whole bool) {
-	var m message
 	if !whole {
 		s.tooLong()
 		return
 	}
-	if json.Unmarshal(line, &m) != nil {
-		s.ignore()
+	var m message
+	if json.Unmarshal(line, &m) == nil {
+		s.take(m)
 		return
 	}
+	var batch []message // as revision 2025-03-26 has them
+	if json.Unmarshal(line, &batch) == nil {
+		for _, m := range batch {
+			s.take(m)
+		}
+		return
+	}
+	s.unreadable(line)
+}
+
+func (s *server) take(m message) {
 	switch {
 	case m.Method != "" && len(m.ID) > 0:
 		s.answer(m)
@@ -154,21 +175,6 @@ func (s *server) ignore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.junk++
-}
-
-// tooLong drops a message over the bound. Where a single call is under way it was
-// most likely its answer, and the call is told instead of waiting for its deadline.
-func (s *server) tooLong() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.junk++
-	if len(s.waiting) != 1 {
-		return
-	}
-	for id, own := range s.waiting {
-		delete(s.waiting, id)
-		own.answer <- message{Error: &rpcError{messageTooLong, fmt.Sprintf("it sent a message of more than %d MiB", longestMessage>>20)}}
-	}
 }
 
 // answer refuses what the server asks of us: it is offered nothing, neither models

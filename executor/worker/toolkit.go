@@ -43,13 +43,21 @@ func (s *server) initialize(ctx context.Context) error {
 		Info    json.RawMessage `json:"serverInfo"`
 	}
 	if json.Unmarshal(text, &answer) != nil || !slices.Contains(knownVersions(), answer.Version) {
-		return fmt.Errorf("the server of the toolkit %s speaks MCP %.40q, which the worker does not; it speaks %s",
-			s.name, answer.Version, strings.Join(knownVersions(), ", "))
+		return fmt.Errorf("the server of the toolkit %s speaks MCP %q, which the worker does not; it speaks %s",
+			s.name, firstOf(answer.Version, 40), strings.Join(knownVersions(), ", "))
 	}
 	if len(answer.Info) < shownStderr {
 		s.info = answer.Info
 	}
 	return s.send(ctx, message{Method: "notifications/initialized"})
+}
+
+// firstOf is the beginning of a text of more than most bytes, with the mark of a cut.
+func firstOf(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // list reads the server's tools, page by page. What is over the bounds is left out,

@@ -89,6 +89,12 @@ func TestAttackT54_AHostileServerHarmsItsCallAlone(t *testing.T) {
 		{"flood", wire.StatusError, "did not finish within 2.7s"},
 		{"flood-stderr", wire.StatusSuccess, "hello"},
 		{"junk", wire.StatusSuccess, "hello"},
+		{"array", wire.StatusSuccess, "in a list"},
+		{"deep", wire.StatusError, "an answer that is no JSON-RPC message that could be read (messages of it that could not be used: 2)"},
+		{"nan", wire.StatusError, "an answer that is no JSON-RPC message"},
+		{"noid", wire.StatusError, "an answer that is no JSON-RPC message"},
+		{"mute-junk", wire.StatusError, "and was stopped (messages of it that could not be used: 3)"},
+		{"item", wire.StatusSuccess, `good\n[item 2 of the content could not be read and is left out]\nbetter`},
 		{"line 64", wire.StatusError, "more than 16 MiB"},
 		{"ask-flood", wire.StatusSuccess, "hello"},
 		{"twice", wire.StatusSuccess, "first"},
@@ -104,13 +110,16 @@ func TestAttackT54_AHostileServerHarmsItsCallAlone(t *testing.T) {
 			one := kit(t, c.mode, "echo", "hello")
 			one.arguments = map[string]string{"say": "hello"}
 			one.timeout = 15 * time.Second
-			if strings.Contains(c.text, "did not finish") {
+			if strings.Contains(c.text, "did not finish") || strings.Contains(c.text, "was stopped") {
 				one.timeout = 3 * time.Second
 			}
 			o := one.run(t)
 			o.wants(t, c.status, c.text)
 			if o.took > one.timeout+7*time.Second || len(o.stdout) > 4<<20 || len(o.stderr) > 4<<20 {
 				t.Errorf("took %s, gave %d and %d bytes", o.took, len(o.stdout), len(o.stderr))
+			}
+			if c.mode == "item" && string(o.Metadata["content_left_out"]) != "[2]" {
+				t.Errorf("left out %s", o.Metadata["content_left_out"])
 			}
 			if c.mode == "junk" && string(o.Metadata["toolkit_messages_ignored"]) != "9" {
 				t.Errorf("ignored %s messages", o.Metadata["toolkit_messages_ignored"])

@@ -122,6 +122,24 @@ def hostile(request):
         raw('garbage\n{"jsonrpc"\n[1,2]\n\x00\x01\nnull\n{"jsonrpc":"2.0","id":"%d","result":{}}\n' % rid)
         raw('{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"forged"}]}}\n' % (rid + 1000))
         raw('{"jsonrpc":"2.0","id":null,"result":{"content":[]}}\n{"jsonrpc":"2.0","id":%d}\n' % rid)
+    if MODE == "array":
+        send([{"jsonrpc": "2.0", "id": rid, "result": text("in a list")}])
+        return True
+    if MODE == "deep":
+        raw('chatter\n{"jsonrpc":"2.0","id":%d,"result":{"content":%s%s}}\n' % (rid, "[" * 20000, "]" * 20000))
+        return True
+    if MODE == "nan":
+        send({"jsonrpc": "2.0", "id": rid, "result": {"content": [], "structuredContent": {"x": float("nan")}}})
+        return True
+    if MODE == "noid":
+        raw('{"jsonrpc":"2.0","id":null,"result":NaN}\n')
+        return True
+    if MODE == "mute-junk":
+        raw('one\n{"jsonrpc":"2.0","method":"log","params":NaN}\n{"id":%d}\n' % rid)
+        return True
+    if MODE == "item":
+        send({"jsonrpc": "2.0", "id": rid, "result": {"content": [{"type": "text", "text": "good"}, {"type": "image", "data": "not base64!"}, {"type": "text", "text": "better"}]}})
+        return True
     if MODE == "line":
         piece = "z" * (1 << 20)
         for _ in range(int(sys.argv[2])):
