@@ -177,6 +177,17 @@ func (s *Server) whileEnding(ctx context.Context, err error) error {
 	return err
 }
 
+// startWait is how long a call waits for the sessions of the server before: a client that
+// starts its server and calls at once, and once, is not told to try again.
+const startWait = 5 * time.Second
+
+// settle waits a moment where the server has just been started.
+func (s *Server) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	s.manager.AwaitRecovery(ctx)
+}
+
 // serve runs one call: admitted, bounded, with progress, and with every panic
 // caught, since mcp-go would send a panic's text to the client.
 func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallToolRequest) (result *mcpgo.CallToolResult, err error) {
@@ -214,6 +225,7 @@ func (s *Server) serve(ctx context.Context, t tool, c *call, request mcpgo.CallT
 		c.progress.counted(count{}, func() string { return "working" })
 	}
 	defer c.progress.finish()
+	s.settle(ctx)
 	r, err := t.run(ctx, c, request.Params.RawArguments)
 	if err != nil {
 		return nil, err

@@ -84,6 +84,24 @@ func (m *Manager) BeginRecovery() {
 	}
 }
 
+// AwaitRecovery waits until the engine has been asked for the sessions of the server before
+// and the first try has ended, well or not, or for ctx. A client that calls right after the
+// start need not call twice then. It may be called concurrently, and costs nothing later.
+func (m *Manager) AwaitRecovery(ctx context.Context) {
+	m.mu.Lock()
+	t := &m.tenure
+	over, tried := !t.asked || t.recovered || t.err != nil || t.fenced || m.closed, t.tried
+	m.mu.Unlock()
+	if over {
+		return
+	}
+	select {
+	case <-tried:
+	case <-ctx.Done():
+	case <-m.life.Done():
+	}
+}
+
 // holdLease makes sure that the lease is held and the sessions are recovered.
 func (m *Manager) holdLease(ctx context.Context) error {
 	m.mu.Lock()
