@@ -122,7 +122,7 @@ func policy(d settings.Docker) sandbox.Policy {
 
 func limits(d settings.Docker) sandbox.Limits {
 	return sandbox.Limits{
-		Sessions: d.MaxSessions, PerOwner: d.MaxSessionsPerOwner, ExecsPerSession: d.MaxExecsPerSession,
+		Sessions: d.MaxSessions, PerOwner: d.MaxSessionsPerOwner, WorkspacesPerOwner: d.MaxWorkspacesPerOwner, ExecsPerSession: d.MaxExecsPerSession,
 		Records: recordLimit, Retention: recordRetention, LostRetention: lostRetention,
 		ReapInterval: d.ReapInterval, DefaultTimeout: d.ExecDefaultTimeout, MaxTimeout: d.ExecMaxTimeout,
 	}

@@ -33,7 +33,7 @@ var (
 // keys are what a principal may have, in the order of the documentation.
 func keys() []string {
 	return []string{
-		"name", "token_sha256", "client_cert_cn", "oidc_subject", "max_sessions", "max_network", "max_cpu", "max_memory_mb", "max_pids",
+		"name", "token_sha256", "client_cert_cn", "oidc_subject", "max_sessions", "max_workspaces", "max_network", "max_cpu", "max_memory_mb", "max_pids",
 		"max_ttl_seconds", "tools", "images", "workspaces", "policy", "rate_per_minute",
 	}
 }
@@ -170,6 +170,10 @@ func (f *file) bounds(item node, e *entry) {
 		"max_sessions": func(n node) {
 			v, _ := f.Whole(n, "max_sessions", 1, 100_000)
 			c.Sessions = int(v)
+		},
+		"max_workspaces": func(n node) {
+			v, _ := f.Whole(n, "max_workspaces", 1, 100_000)
+			c.MaxWorkspaces = int(v)
 		},
 		"max_network": func(n node) {
 			v, _ := f.OneOf(n, "max_network", string(sandbox.NetworkNone), string(sandbox.NetworkInternal), string(sandbox.NetworkEgress))

@@ -14,6 +14,7 @@ func TestTheFileSaysWhoMayDoWhat(t *testing.T) {
   - name: team a, with spaces
     token_sha256: [%s, %s]
     max_sessions: 3
+    max_workspaces: 7
     max_network: internal
     max_cpu: 1.5
     max_memory_mb: 512
@@ -39,7 +40,7 @@ func TestTheFileSaysWhoMayDoWhat(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := p.Ceilings
-		if c.Sessions != 3 || c.MaxNetwork != "internal" || c.MaxCPU != 1.5 || c.MaxMemoryMB != 512 || c.MaxPids != 300 || c.MaxTTL.Seconds() != 60 ||
+		if c.Sessions != 3 || c.MaxWorkspaces != 7 || c.MaxNetwork != "internal" || c.MaxCPU != 1.5 || c.MaxMemoryMB != 512 || c.MaxPids != 300 || c.MaxTTL.Seconds() != 60 ||
 			c.Images[0] != "debian:*" || c.Workspaces != "team-a-" || p.Policy != "strict" || p.RatePerMinute != 30 {
 			t.Errorf("%+v %+v", p, c)
 		}

@@ -9,14 +9,15 @@ import (
 // Ceilings are bounds of one owner's sessions, beside the policy's: the tighter of both
 // counts. A zero field is no bound. It is not changed once it has been made.
 type Ceilings struct {
-	MaxNetwork  Network
-	MaxCPU      float64 // cores
-	MaxMemoryMB int64
-	MaxPids     int64
-	MaxTTL      time.Duration
-	Images      []string // patterns as of path.Match; empty: any that the server allows
-	Workspaces  string   // what each workspace key must begin with
-	Sessions    int      // at one time, tool containers not among them
+	MaxNetwork    Network
+	MaxCPU        float64 // cores
+	MaxMemoryMB   int64
+	MaxPids       int64
+	MaxTTL        time.Duration
+	Images        []string // patterns as of path.Match; empty: any that the server allows
+	Workspaces    string   // what each workspace key must begin with
+	MaxWorkspaces int      // persistent ones, whether a session holds them or not
+	Sessions      int      // at one time, tool containers not among them
 }
 
 // within returns the policy that bounds a spec with c beside the server's own. A default

@@ -83,7 +83,7 @@ func Kinds() []Kind {
 type Error struct {
 	Op         string        // what was being done: "create session"
 	Kind       Kind          // what went wrong
-	Field      string        // the argument at fault, for KindInvalid and KindRejected
+	Field      string        // the argument at fault, for KindInvalid, KindRejected and a quota of one argument
 	Text       string        // for the caller
 	RetryAfter time.Duration // zero: unknown
 	Err        error         // the cause, for the log

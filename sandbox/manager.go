@@ -9,15 +9,16 @@ import (
 
 // Limits are the manager's quotas and clocks. A zero count means no quota.
 type Limits struct {
-	Sessions        int
-	PerOwner        int
-	ExecsPerSession int           // running at once
-	Records         int           // ended execs that are kept
-	Retention       time.Duration // how long an ended exec is kept (D13)
-	LostRetention   time.Duration // how long a handle that is gone still says why
-	ReapInterval    time.Duration
-	DefaultTimeout  time.Duration // of an exec that names none (CFG-11)
-	MaxTimeout      time.Duration
+	Sessions           int
+	PerOwner           int
+	ExecsPerSession    int           // running at once
+	WorkspacesPerOwner int           // persistent ones
+	Records            int           // ended execs that are kept
+	Retention          time.Duration // how long an ended exec is kept (D13)
+	LostRetention      time.Duration // how long a handle that is gone still says why
+	ReapInterval       time.Duration
+	DefaultTimeout     time.Duration // of an exec that names none (CFG-11)
+	MaxTimeout         time.Duration
 }
 
 // Options is what a Manager is made of. Every field is required but Observer.
@@ -79,6 +80,7 @@ type Manager struct {
 	closed    bool
 	halted    bool // by Halt
 	sessions  map[string]*entry
+	turns     turns
 	lost      map[string]lostSession
 	execs     map[string]*record
 }
@@ -94,6 +96,7 @@ type entry struct {
 	expires  time.Time
 	made     time.Time // when the session was there
 	leaving  bool      // being destroyed
+	booked   bool      // its workspace has a place among its owner's
 	why      string    // and for what, unless its owner asked for it
 	notes    []Note
 	lastSeen State
@@ -123,7 +126,7 @@ func NewManager(o Options) *Manager {
 	m := &Manager{
 		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log, observer: o.Observer,
 		life: life, end: end, sweeps: make(chan struct{}, 1), halt: halt, stop: stop,
-		sessions: map[string]*entry{}, lost: map[string]lostSession{}, execs: map[string]*record{},
+		sessions: map[string]*entry{}, turns: turns{}, lost: map[string]lostSession{}, execs: map[string]*record{},
 		tenure: newTenure(), leaseless: map[string]time.Time{},
 	}
 	m.work.Go(m.sweepLoop)

@@ -59,6 +59,9 @@ func (m *Manager) make(ctx context.Context, id string, spec Spec, progress Progr
 	if spec.Durability != Persistent {
 		return m.provider.Create(ctx, id, spec, progress)
 	}
+	if err := m.bookWorkspace(ctx, id, spec); err != nil {
+		return nil, err
+	}
 	if err := m.clearWorkspace(ctx, spec, ""); err != nil {
 		return nil, err
 	}

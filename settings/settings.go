@@ -84,9 +84,10 @@ type Docker struct {
 	SpoolTotalMB  int64  `env:"SPOOL_TOTAL_MB" envDefault:"1024" min:"1" max:"16777216" doc:"Output of all commands together, in MiB; the oldest ended one goes first."`
 	SpoolDir      string `env:"SPOOL_DIR" shown:"the system's" takes:"the absolute path of a directory" doc:"Directory of the temporary files that keep output."`
 
-	MaxSessions         int `env:"MAX_SESSIONS" envDefault:"64" min:"1" max:"100000" doc:"Sessions of this server at one time."`
-	MaxSessionsPerOwner int `env:"MAX_SESSIONS_PER_OWNER" envDefault:"16" min:"1" max:"100000" doc:"Sessions of one owner at one time."`
-	MaxExecsPerSession  int `env:"MAX_EXECS_PER_SESSION" envDefault:"32" min:"1" max:"10000" doc:"Commands that run in one session at one time."`
+	MaxSessions           int `env:"MAX_SESSIONS" envDefault:"64" min:"1" max:"100000" doc:"Sessions of this server at one time."`
+	MaxSessionsPerOwner   int `env:"MAX_SESSIONS_PER_OWNER" envDefault:"16" min:"1" max:"100000" doc:"Sessions of one owner at one time."`
+	MaxWorkspacesPerOwner int `env:"MAX_WORKSPACES_PER_OWNER" envDefault:"64" min:"0" max:"100000" doc:"Persistent workspaces of one owner, whether a session holds them or not; 0 is no bound."`
+	MaxExecsPerSession    int `env:"MAX_EXECS_PER_SESSION" envDefault:"32" min:"1" max:"10000" doc:"Commands that run in one session at one time."`
 
 	Instance      string        `env:"INSTANCE" shown:"the host's name; on stdio unique" takes:"a name of at most 63 letters, digits, dots, dashes and underscores" doc:"Whose sessions these are, on an engine with several servers."`
 	InstanceGrace time.Duration `env:"INSTANCE_GRACE_SECONDS" envDefault:"120" min:"10" max:"86400" doc:"How long another instance's lease must have run out before its sessions are taken for abandoned."`
