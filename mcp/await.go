@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"regexp/syntax"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -81,39 +79,18 @@ const matchWindow = 8 << 10
 // matcher looks for a pattern in what is new of an exec's output, each stream
 // for itself. A nil matcher never matches.
 type matcher struct {
-	pattern *regexp.Regexp
+	pattern *pattern
 	next    positions
 	window  [2][]byte // the end of what was looked at
 }
 
 // newMatcher compiles a wait_for pattern: ^ and $ stand for the ends of lines.
-func newMatcher(pattern *string, from positions) (*matcher, error) {
-	if pattern == nil {
+func newMatcher(text *string, from positions) (*matcher, error) {
+	if text == nil {
 		return nil, nil
 	}
-	re, err := compile("wait_for", *pattern)
-	return &matcher{pattern: re, next: from}, err
-}
-
-// lineMode makes ^ and $ stand for the ends of lines.
-const lineMode = "(?m)"
-
-// faultOf is what is wrong with a pattern, without what we put before it.
-func faultOf(err error) string {
-	var fault *syntax.Error
-	if !errors.As(err, &fault) {
-		return "it cannot be compiled"
-	}
-	return fmt.Sprintf("%s: %s", fault.Code, show(strings.TrimPrefix(fault.Expr, lineMode)))
-}
-
-// compile reads a pattern that a client sent.
-func compile(field, pattern string) (*regexp.Regexp, error) {
-	re, err := regexp.Compile(lineMode + pattern)
-	if err != nil {
-		return nil, sandbox.Invalid(field, "%s is no regular expression in RE2 syntax: %s", field, faultOf(err))
-	}
-	return re, nil
+	p, err := compile("wait_for", *text)
+	return &matcher{pattern: p, next: from}, err
 }
 
 // look says whether what is new matches. It stops in between when ctx ends: a
@@ -135,7 +112,7 @@ func (m *matcher) lookAt(ctx context.Context, spool *sandbox.Spool, stream sandb
 		m.next[stream] = max(0, spool.Total(stream)+m.next[stream])
 	}
 	for end := spool.Total(stream); m.next[stream] < end && ctx.Err() == nil; {
-		chunk, err := spool.Read(stream, m.next[stream], 64<<10)
+		chunk, err := spool.Read(stream, m.next[stream], m.pattern.part(64<<10))
 		if err != nil || len(chunk.Data) == 0 {
 			return false
 		}

@@ -178,7 +178,7 @@ func notesOf(notes []sandbox.Note) []note {
 
 // grepCutNote tells a reader where the search goes on.
 func grepCutNote(stdout, stderr *excerpt) note {
-	return note{"grep_cut", fmt.Sprintf("the call's time was over before all output had been searched; exec_output with the same grep, stdout_offset %d and stderr_offset %d goes on", stdout.next, stderr.next)}
+	return note{"grep_cut", fmt.Sprintf("the time for a search was over before all output had been searched; exec_output with the same grep, stdout_offset %d and stderr_offset %d goes on", stdout.next, stderr.next)}
 }
 
 // truncatedNote says in words what omitted says in numbers, for readers of one

@@ -151,3 +151,13 @@ func ToolLabels(n int) int {
 
 // ListWithin sets how long a client's first list of tools waits for toolkits.
 func (s *Server) ListWithin(d time.Duration) { s.declared.wait = d }
+
+// PatternCost is how many instructions a pattern of a client is taken to have, and
+// how many bytes are matched with it at once, at most.
+func PatternCost(text string) (size, part int, err error) {
+	p, err := compile("grep", text)
+	if err != nil {
+		return 0, 0, err
+	}
+	return p.size, p.part(maxLine), nil
+}

@@ -2,12 +2,11 @@ package mcp
 
 import (
 	"bytes"
-	"regexp"
 	"unicode/utf8"
 )
 
 // maxLine is the longest line that grep looks at as a whole; a longer one is
-// taken in parts of this size.
+// taken in parts of this size, or of less with a costly pattern.
 const maxLine = 64 << 10
 
 // grepChunk is how much grep reads at once. Reading anew for each line would
@@ -17,7 +16,7 @@ const grepChunk = 1 << 20
 // lineFilter is what grep looks for, and for how long: over says that the
 // caller has no more time, or has gone.
 type lineFilter struct {
-	pattern *regexp.Regexp
+	pattern *pattern
 	over    func() bool
 	cut     bool // it was over before all had been looked at
 }
@@ -30,7 +29,7 @@ type lineFilter struct {
 func (s *source) grep(f *lineFilter, limit int64) {
 	s.arrived = s.to
 	s.pieces, s.to, s.binary, s.partial = nil, s.from, false, false
-	chars, looked := int64(0), 0
+	chars, looked, longest := int64(0), 0, f.pattern.part(maxLine)
 	for s.to < s.arrived {
 		block, last := s.block()
 		if len(block.data) == 0 {
@@ -46,7 +45,7 @@ func (s *source) grep(f *lineFilter, limit int64) {
 				f.cut = true
 				return
 			}
-			n, whole := lineEnd(block.data)
+			n, whole := lineEnd(block.data, longest)
 			if !whole && !last {
 				break // the next block begins with it
 			}
@@ -83,14 +82,14 @@ func (s *source) block() (p piece, last bool) {
 
 // lineEnd is how many bytes the first line has, or the first part of one that
 // is too long. whole is false when its end is not there.
-func lineEnd(data []byte) (n int, whole bool) {
-	if i := bytes.IndexByte(data[:min(len(data), maxLine)], '\n'); i >= 0 {
+func lineEnd(data []byte, longest int) (n int, whole bool) {
+	if i := bytes.IndexByte(data[:min(len(data), longest)], '\n'); i >= 0 {
 		return i + 1, true
 	}
-	if len(data) < maxLine {
+	if len(data) < longest {
 		return len(data), false
 	}
-	return maxLine - halfRune(data[:maxLine]), true
+	return longest - halfRune(data[:longest]), true
 }
 
 // takeMatches makes the excerpt of a source that grep has narrowed. Lines that

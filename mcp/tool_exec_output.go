@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"time"
 
 	"caisson/sandbox"
 )
@@ -60,7 +61,7 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		if err != nil {
 			return nil, err
 		}
-		request.grep = &lineFilter{pattern: pattern, over: func() bool { return ctx.Err() != nil }}
+		request.grep = &lineFilter{pattern: pattern, over: s.searchOver(ctx)}
 	}
 	match, err := newMatcher(in.waitFor, request.from)
 	if err != nil {
@@ -84,4 +85,16 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		return nil, err
 	}
 	return r, nil
+}
+
+// searchOver says when a search ends: when nobody waits for it any more, and after the
+// time of a call at the latest, also for clients that wait longer.
+func (s *Server) searchOver(ctx context.Context) func() bool {
+	var until time.Time // begins with the search, not with the wait before it
+	return func() bool {
+		if until.IsZero() {
+			until = time.Now().Add(s.callLimit)
+		}
+		return ctx.Err() != nil || time.Now().After(until)
+	}
 }
