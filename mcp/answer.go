@@ -36,6 +36,7 @@ func (s *Server) answer(ctx context.Context, x *exchange, m message) (response [
 	case mcpgo.JSONRPCError:
 		r.ID = mcpgo.NewRequestId(m.id)
 		placeCode(&r.Error)
+		placeForm(&r.Error, m.method)
 		if m.method == string(mcpgo.MethodResourcesRead) && r.Error.Data == nil {
 			r.Error.Data = missingResource(m.params) // no resource has that address, says mcp-go
 		}

@@ -59,7 +59,7 @@ func readMessage(raw []byte) (message, *rpcFault) {
 	}
 	if id, given := fields["id"]; given {
 		if _, ok := idKey(id); !ok {
-			return m, invalidMessage("id must be a string or a number")
+			return m, invalidMessage("id must be a string or a number of the size of a double")
 		}
 		m.id = id
 	}
@@ -73,6 +73,9 @@ func readMessage(raw []byte) (message, *rpcFault) {
 	}
 	if m.method == "" && (m.id == nil || m.result == nil && m.failed == nil) {
 		return m, invalidMessage("the message has no method")
+	}
+	if params := bytes.TrimSpace(m.params); len(params) > 0 && params[0] != '{' && string(params) != "null" {
+		return m, &rpcFault{mcpgo.INVALID_PARAMS, "params must be an object"}
 	}
 	return m, m.readMeta()
 }
@@ -113,7 +116,10 @@ func (m *message) modern() bool { return mcpgo.IsModernProtocol(m.meta.ProtocolV
 func readObject(raw []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, invalidMessage("the message must be one object, not a list of them")
+		if open == json.Delim('[') {
+			return nil, invalidMessage("the message must be one object, not a list of them")
+		}
+		return nil, invalidMessage("the message must be an object")
 	}
 	fields, seen := map[string]json.RawMessage{}, map[string]bool{}
 	for d.More() {
@@ -152,7 +158,8 @@ func idKey(id json.RawMessage) (string, bool) {
 	case string:
 		return "s" + v, true
 	case json.Number:
-		return "n" + v.String(), true
+		_, err := v.Float64()
+		return "n" + v.String(), err == nil // mcp-go cannot read one that is larger
 	default:
 		return "", false
 	}

@@ -64,3 +64,11 @@ func placeCode(e *mcpgo.JSONRPCErrorDetails) {
 		e.Data = json.RawMessage(data)
 	}
 }
+
+// placeForm says in the protocol's words that parameters do not have their form. mcp-go
+// tells it as a message that cannot be read, with its reader's error behind.
+func placeForm(e *mcpgo.JSONRPCErrorDetails, method string) {
+	if (e.Code == mcpgo.INVALID_REQUEST || e.Code == mcpgo.PARSE_ERROR) && strings.Contains(e.Message, "json: ") {
+		e.Code, e.Message, e.Data = mcpgo.INVALID_PARAMS, "the params of "+method+" do not have the form that the protocol gives them", nil
+	}
+}

@@ -11,9 +11,11 @@ import (
 
 // The clocks of the HTTP side.
 const (
-	sessionIdle   = 30 * time.Minute // of a client session; three times the longest call
-	heartbeat     = 20 * time.Second // on streams that are open and quiet
-	bodyTime      = 60 * time.Second // for a request's body to arrive
+	sessionIdle   = 30 * time.Minute       // of a client session; three times the longest call
+	heartbeat     = 20 * time.Second       // on streams that are open and quiet
+	bodyTime      = 60 * time.Second       // for a request's body to arrive
+	needlessTime  = 2 * time.Second        // likewise, where none is needed
+	restTime      = 250 * time.Millisecond // for what a refused request has sent already
 	headerSession = "Mcp-Session-Id"
 )
 
@@ -56,16 +58,22 @@ func newWeb(s *Server) *web {
 	return w
 }
 
-// ServeHTTP serves every path of the server. A body has bodyTime to arrive,
-// whoever reads it: also net/http, which reads what a handler has left before it
-// sends the handler's answer.
+// ServeHTTP serves every path of the server. A body has bodyTime to arrive, whoever
+// reads it. Of a request that is refused nobody waits for the rest of it: net/http
+// would, before it sends the answer.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.seen(rw, r, w.serve) }
 
-func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
+func (w *web) serve(rw *watchedAnswer, r *http.Request) {
 	ctl := http.NewResponseController(rw)
 	_ = ctl.SetWriteDeadline(time.Time{}) // the connection's last answer had one; not supported: then there is none
 	if r.Body != nil && r.Body != http.NoBody {
-		_ = ctl.SetReadDeadline(time.Now().Add(w.s.bodyTime))
+		limit := w.s.bodyTime
+		if r.Method != http.MethodPost {
+			limit = min(limit, needlessTime)
+		}
+		_ = ctl.SetReadDeadline(time.Now().Add(limit))
+		rw.body = &watchedBody{ReadCloser: r.Body, expected: r.Header.Get("Expect") != ""}
+		r.Body = rw.body
 		if r.Method != http.MethodPost && !w.dropBody(rw, r) {
 			return
 		}
@@ -83,6 +91,8 @@ func (w *web) close() {
 func (w *web) serveMCP(rw http.ResponseWriter, r *http.Request) {
 	version := r.Header.Get(mcpgo.HeaderProtocolVersion)
 	switch {
+	case len(r.Header.Values(headerSession)) > 1:
+		refuse(rw, nil, http.StatusBadRequest, mcpgo.INVALID_REQUEST, headerSession+" header is there twice") // a proxy could have judged the other
 	case r.Method == http.MethodPost:
 		w.servePost(rw, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodDelete:

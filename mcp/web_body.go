@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -35,10 +36,8 @@ func (w *web) dropBody(rw http.ResponseWriter, r *http.Request) bool {
 // readBody reads a message within the limits. What is too large, too slow or no
 // JSON by its own account is answered here.
 func (w *web) readBody(rw http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		// A page can post text and forms to any address without asking (T50).
-		writeRPCError(rw, http.StatusUnsupportedMediaType, nil, mcpgo.INVALID_REQUEST, "Content-Type must be application/json")
+	if fault := formFault(r.Header); fault != "" {
+		writeRPCError(rw, http.StatusUnsupportedMediaType, nil, mcpgo.INVALID_REQUEST, fault)
 		return nil, false
 	}
 	limit := w.s.options.MaxBody
@@ -64,8 +63,63 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return body, true
 }
 
+// formFault says why a body cannot be what is read here, JSON in UTF-8 and as it is; empty
+// when it can. A page can post text and forms to any address without asking (T50).
+func formFault(h http.Header) string {
+	kinds := h.Values("Content-Type")
+	if len(kinds) != 1 {
+		return "one Content-Type is needed, application/json"
+	}
+	kind, options, err := mime.ParseMediaType(kinds[0])
+	if err != nil || kind != "application/json" {
+		return "Content-Type must be application/json"
+	}
+	if charset, given := options["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return "JSON is read in UTF-8 alone"
+	}
+	for _, encoding := range h.Values("Content-Encoding") {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return "Content-Encoding is not taken: send the body as it is"
+		}
+	}
+	return ""
+}
+
 func (w *web) tooLarge(rw http.ResponseWriter) {
 	rw.Header().Set("Connection", "close")
 	writeRPCError(rw, http.StatusRequestEntityTooLarge, nil, mcpgo.INVALID_REQUEST,
 		"the request body is larger than "+mebibytes(w.s.options.MaxBody)+": send large files in pieces (upload with append)")
+}
+
+// watchedBody is a request's body that knows whether it has been read to its end.
+type watchedBody struct {
+	io.ReadCloser
+	expected bool // its client waits for a word before it sends it
+	ended    bool
+}
+
+// Read reads on.
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err == io.EOF
+	return n, err
+}
+
+// leave makes ready for a refusal: what was sent with the request is taken in, so that
+// its connection can be used on. When the body is not whole by then the connection is
+// closed after the answer, so that whoever sends slowly holds neither up (T53).
+func (b *watchedBody) leave(rw http.ResponseWriter) {
+	if b == nil || b.ended {
+		return
+	}
+	ctl := http.NewResponseController(rw)
+	if !b.expected {
+		_ = ctl.SetReadDeadline(time.Now().Add(restTime))
+		if _, _ = io.Copy(io.Discard, io.LimitReader(b, maxUnread)); b.ended {
+			_ = ctl.SetReadDeadline(time.Time{})
+			return
+		}
+	}
+	rw.Header().Set("Connection", "close")
+	_ = ctl.SetReadDeadline(time.Now()) // nothing reads on
 }

@@ -83,8 +83,8 @@ func (w *web) originAllowed(r *http.Request, ours bool) bool {
 		return true
 	case len(origins) > 1:
 		return false
-	case ours && (strings.EqualFold(origins[0], "http://"+r.Host) || strings.EqualFold(origins[0], "https://"+r.Host)):
-		return true
+	case ours && strings.EqualFold(origins[0], "https://"+r.Host), ours && r.TLS == nil && strings.EqualFold(origins[0], "http://"+r.Host):
+		return true // plain connections may come from a proxy that speaks TLS for us, and from none
 	}
 	return w.originListed(origins[0])
 }

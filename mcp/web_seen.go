@@ -14,7 +14,7 @@ const headerRequestID = "X-Request-Id"
 // seen gives a request its id, and records the refusal of one that came to
 // nothing: every call has a record of its own, and every request that was turned
 // away before one was read from it has one here.
-func (w *web) seen(rw http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request)) {
+func (w *web) seen(rw http.ResponseWriter, r *http.Request, serve func(*watchedAnswer, *http.Request)) {
 	in := &inbound{id: newRequestID()}
 	rw.Header().Set(headerRequestID, in.id)
 	answer := &watchedAnswer{ResponseWriter: rw}
@@ -71,16 +71,21 @@ func refusalCode(status int) string {
 	return "http_" + strconv.Itoa(status) // of the few that Go's and mcp-go's servers send
 }
 
-// watchedAnswer keeps the status of an answer.
+// watchedAnswer keeps the status of an answer, and does not let a refusal wait for a
+// body that nobody reads.
 type watchedAnswer struct {
 	http.ResponseWriter
 	status int
+	body   *watchedBody // nil when the request has none
 }
 
 // WriteHeader sends the head, and keeps the first status that is a final one.
 func (a *watchedAnswer) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
+		if status >= http.StatusBadRequest {
+			a.body.leave(a.ResponseWriter)
+		}
 	}
 	a.ResponseWriter.WriteHeader(status)
 }

@@ -54,7 +54,12 @@ func (w *web) serveMessage(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
 		return
 	}
-	session, release, ok := w.sse.find(r.URL.Query().Get("sessionId"), w.s.callerOf(r.Context()).owner)
+	ids := r.URL.Query()["sessionId"]
+	if len(ids) != 1 {
+		refuse(rw, &m, http.StatusBadRequest, mcpgo.INVALID_PARAMS, "one sessionId is needed, that of the stream")
+		return
+	}
+	session, release, ok := w.sse.find(ids[0], w.s.callerOf(r.Context()).owner)
 	if !ok {
 		refuse(rw, &m, http.StatusBadRequest, mcpgo.INVALID_PARAMS, "no such sessionId (any more): open /sse again")
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -57,8 +58,8 @@ func (d *Door) Close() {
 // Authenticate returns who makes a request, or a *Refusal. It waits for the
 // issuer alone, and no longer than a few seconds.
 func (d *Door) Authenticate(r *http.Request) (Principal, error) {
-	if name := credentialIn(r); name != "" {
-		return Principal{}, &Refusal{Status: http.StatusBadRequest, Challenge: d.challenge(r, "invalid_request"), Text: "credentials do not belong into an address, where logs keep them: send them as Authorization: Bearer. The parameter " + name + " is not taken"}
+	if hasQuery(r) {
+		return Principal{}, &Refusal{Status: http.StatusBadRequest, Challenge: d.challenge(r, "invalid_request"), Text: "no parameter is taken in this address: credentials do not belong there, where logs keep them. Send them as Authorization: Bearer"}
 	}
 	byCertificate, shown := d.certificate(r)
 	headers := r.Header.Values("Authorization")
@@ -162,15 +163,14 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// credentialIn names the parameter of an address that looks like a credential.
-func credentialIn(r *http.Request) string {
-	for name := range r.URL.Query() {
-		switch plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name)); plain {
-		case "accesstoken", "token", "bearer", "bearertoken", "authtoken", "authorization", "apikey", "idtoken", "jwt":
-			return plain
-		}
+// hasQuery says whether an address has a parameter beside the one that an SSE client's
+// has. Any other could be a credential under a name of its sender's.
+func hasQuery(r *http.Request) bool {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if r.URL.Path == "/message" {
+		delete(values, "sessionId")
 	}
-	return ""
+	return err != nil || len(values) > 0
 }
 
 // challenge is the WWW-Authenticate of a refusal.

@@ -56,6 +56,10 @@ func TestAttackT46_TokensOfEveryKind(t *testing.T) {
 		{"1 MiB", "/mcp", []string{"Bearer " + strings.Repeat("a", 1<<20)}, 401},
 		{"no algorithm", "/mcp", []string{"Bearer eyJhbGciOiJub25lIn0.e30."}, 401},
 		{"in the address", "/mcp?access_token=" + tokenA, nil, 400},
+		{"in the address under another name", "/mcp?key=" + tokenA, []string{"Bearer " + tokenA}, 400},
+		{"in a session's place", "/mcp?sessionId=" + tokenA, []string{"Bearer " + tokenA}, 400},
+		{"beside the session", "/message?sessionId=x&k=" + tokenA, []string{"Bearer " + tokenA}, 400},
+		{"in a broken query", "/mcp?a;" + tokenA, []string{"Bearer " + tokenA}, 400},
 		{"in the address too", "/mcp?Api-Key=" + tokenA, []string{"Bearer " + tokenA}, 400},
 	} {
 		d := principal.NewDoor(principal.DoorOptions{Keeper: k, Log: slog.New(slog.NewTextHandler(log, nil))})

@@ -113,7 +113,7 @@ type MCP struct {
 	OIDCIssuer     string   `env:"OIDC_ISSUER" takes:"an https:// address" doc:"Accept the tokens of this issuer."`
 	OIDCAudience   string   `env:"OIDC_AUDIENCE" takes:"the audience that tokens must name" doc:"Audience that those tokens must name."`
 	AllowedHosts   []string `env:"ALLOWED_HOSTS" shown:"any; on loopback, loopback names" takes:"names such as caisson.example.com, with or without a port, separated by commas" doc:"Names the endpoint is reached by, separated by commas; others get 403."`
-	AllowedOrigins []string `env:"ALLOWED_ORIGINS" shown:"no origin" takes:"origins such as https://app.example.com, separated by commas" doc:"Origins of browsers that may call, separated by commas; others get 403."`
+	AllowedOrigins []string `env:"ALLOWED_ORIGINS" shown:"no origin" takes:"origins such as https://app.example.com, separated by commas" doc:"Origins of browsers that may call, separated by commas; others get 403, but for the address that the endpoint is reached by itself: with TLS of our own https alone, else with either scheme, since a proxy may speak TLS."`
 
 	Manifest         string `env:"MANIFEST" shown:"the built-in tools alone" takes:"the path of a file" doc:"Manifest with tools, toolkits, agents and the execution policy. Never looked for: only this path is read."`
 	Owner            string `env:"OWNER" envDefault:"local" takes:"a name of at most 128 printable characters" doc:"Owner of the sessions on stdio, and on http without principals."`
