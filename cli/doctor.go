@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +14,10 @@ import (
 func (p Process) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the settings, the engine and the session image, and say how to mend what is wrong",
-		Long:  "Check the settings, the engine, its certificates and networks, and the session image, and say how to mend what is wrong.\nExit status 1 when something fails, 2 when a setting is wrong.",
-		Args:  usageArgs(cobra.NoArgs),
+		Short: "Check the settings, their files, the engine and the images, and say how to mend what is wrong",
+		Long: "Check the settings and the files that they name, the engine, its certificates and networks, the session image and those of the manifest's\n" +
+			"tools, and say how to mend what is wrong. Exit status 1 when something fails, 2 when a setting is wrong.",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd.Context(), p.doctor)
 		},
@@ -24,7 +26,8 @@ func (p Process) doctorCommand() *cobra.Command {
 
 // doctor looks at everything that a server needs and prints what it found.
 func (p Process) doctor(ctx context.Context, engine *docker.Provider, s settings.Settings) error {
-	findings := append(settingFindings(s), p.diagnose(ctx, engine, s)...)
+	files, manifest := p.diagnoseFiles(s)
+	findings := slices.Concat(settingFindings(s), files, p.diagnose(ctx, engine, s), diagnoseTools(ctx, engine, manifest))
 	colours := settings.IsTerminal(p.Stdout) && !settings.NoColor()
 	if _, err := fmt.Fprint(p.Stdout, report(findings, colours)); err != nil {
 		return err

@@ -66,6 +66,65 @@ func TestDoctorFailsWithTheMend(t *testing.T) {
 	}
 }
 
+// TestDoctorReadsTheFilesThatServeReads gives doctor what serve refuses to start with.
+func TestDoctorReadsTheFilesThatServeReads(t *testing.T) {
+	a := newAuthority(t)
+	cert, key, _ := a.issue(t, "localhost")
+	endpoint := []string{"SANDBOX_MCP_TRANSPORT=http", "SANDBOX_MCP_TLS_CERT_PATH=" + cert, "SANDBOX_MCP_TLS_KEY_PATH=" + key}
+	right, loose := principalsFile(t, ""), principalsFile(t, "")
+	if err := os.Chmod(loose, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	strict := manifestFile(t, twoTools+"execution_policies: {strict: {rules: {\"*\": docker}}}\n")
+	for name, c := range map[string]struct {
+		environ []string
+		want    []string
+	}{
+		"all right": {
+			append(endpoint, "SANDBOX_MCP_PRINCIPALS_FILE="+right, "SANDBOX_MCP_MANIFEST="+strict),
+			[]string{"ok    principals", "ok    manifest", ": 2 tools", "warn endpoint's certificate", "valid until"},
+		},
+		"principals at fault":  {append(endpoint, "SANDBOX_MCP_PRINCIPALS_FILE="+principalsFile(t, "  - name: a\n")), []string{"FAIL  principals", "principals.yml:5:", "docs/principals.md"}},
+		"no such policy":       {append(endpoint, "SANDBOX_MCP_PRINCIPALS_FILE="+principalsFile(t, "    policy: lax\n"), "SANDBOX_MCP_MANIFEST="+strict), []string{"FAIL  principals", `no execution policy "lax"`}},
+		"principals not there": {append(endpoint, "SANDBOX_MCP_PRINCIPALS_FILE=/nowhere/p.yml"), []string{"FAIL  principals", "/nowhere/p.yml"}},
+		"principals open":      {append(endpoint, "SANDBOX_MCP_PRINCIPALS_FILE="+loose), []string{"warn principals", "mode 0644"}},
+		"manifest at fault":    {[]string{"SANDBOX_MCP_MANIFEST=" + manifestFile(t, "tols: []\n")}, []string{"FAIL  manifest", ":1:1:", "did you mean tools?"}},
+		"a rule is refused":    {[]string{"SANDBOX_DOCKER_MAX_NETWORK=none", "SANDBOX_MCP_MANIFEST=" + strict}, []string{"ok    manifest", "warn manifest", "looser than none"}},
+		"no certificate":       {[]string{"SANDBOX_MCP_TRANSPORT=http", "SANDBOX_MCP_TLS_CERT_PATH=/nowhere/c.pem", "SANDBOX_MCP_TLS_KEY_PATH=" + key}, []string{"FAIL  endpoint's certificate", "/nowhere/c.pem"}},
+	} {
+		out, p := run(t, append(c.environ, deadEngine, "SANDBOX_DOCKER_TLS_VERIFY=false"), "doctor")
+		for _, want := range c.want {
+			if !strings.Contains(squeezed(out), squeezed(want)) {
+				t.Errorf("%s: no %q, status %d, in\n%s%s", name, want, p.status, out, p.stderr)
+			}
+		}
+		if strings.Contains(out, "tool image") {
+			t.Errorf("%s: an image on an engine that does not answer:\n%s", name, out)
+		}
+	}
+}
+
+// squeezed is a text with its runs of spaces as one.
+func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func TestDoctorLooksForTheImagesOfTools(t *testing.T) {
+	manifest := manifestFile(t, twoTools+`execution_policy:
+  rules:
+    fetch: {name: docker, options: {image: nobody-has-this, pull_policy: never}}
+    page: {name: docker, options: {image: nobody-has-this-too, pull_policy: missing}}
+    "*": {name: docker, options: {image: "busybox:latest"}}
+`)
+	out, p := run(t, append(realEngine(t), "SANDBOX_MCP_MANIFEST="+manifest), "doctor")
+	for _, want := range []string{"FAIL tool image nobody-has-this the engine does not have it, and", "warn tool image nobody-has-this-too", "ok tool image busybox:latest there"} {
+		if !strings.Contains(squeezed(out), want) {
+			t.Errorf("no %q in\n%s%s", want, out, p.stderr)
+		}
+	}
+	if p.status != exitFailed {
+		t.Errorf("status %d", p.status)
+	}
+}
+
 func TestEXW01_DoctorNamesWhatAnImageLacks(t *testing.T) {
 	out, p := run(t, append(realEngine(t), "SANDBOX_DOCKER_DEFAULT_IMAGE=caisson-test-no-mkfifo"), "doctor")
 	if p.status != exitFailed || !strings.Contains(out, "mkfifo") {

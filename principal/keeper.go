@@ -172,8 +172,11 @@ func (k *Keeper) read() (os.FileInfo, *Book, error) {
 // so only its owner writes it, and hashes are nobody else's business.
 const loose fs.FileMode = 0o777 &^ 0o640
 
+// Loose says whether a file of principals with this mode is open to more than it should be.
+func Loose(mode fs.FileMode) bool { return mode.Perm()&loose != 0 }
+
 func (k *Keeper) warn(info os.FileInfo) {
-	if info.Mode().Perm()&loose != 0 {
+	if Loose(info.Mode()) {
 		k.o.Log.Warn("the file of principals is open to more than its owner and group", "file", k.o.File, "mode", fmt.Sprintf("%04o", info.Mode().Perm()), "want", "0640 or less")
 	}
 }
