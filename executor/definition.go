@@ -35,7 +35,9 @@ type Definition struct {
 }
 
 const (
-	replSchema = `{"type":"object","properties":{` +
+	// noArguments is the schema of a command that declares none.
+	noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
+	replSchema  = `{"type":"object","properties":{` +
 		`"code":{"type":"string","description":"Python code. The value of its last expression is returned."},` +
 		`"timeout_seconds":{"type":"number","minimum":0.1,"description":"How long the code may run. Default 60."}},` +
 		`"required":["code"],"additionalProperties":false}`

@@ -132,7 +132,7 @@ func (r *real) containers(ctx context.Context) []container.Summary {
 
 // sh is a tool that runs a shell script; its arguments are on standard input.
 func sh(name, script string) string {
-	return fmt.Sprintf("  - {name: %s, description: x, command: [sh, -c, %s]}\n", name, quote(script))
+	return fmt.Sprintf("  - {name: %s, description: x, input_schema: {type: object}, command: [sh, -c, %s]}\n", name, quote(script))
 }
 
 func output(r executor.Result) string {

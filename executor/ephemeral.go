@@ -80,7 +80,7 @@ func (x *ephemeral) call(ctx context.Context, e Envelope, limit time.Duration, w
 	defer x.remove(info.ID)
 	exec, err := x.manager.StartExec(ctx, x.owner, info.ID, x.command(ctx, nil, "--envelope", path))
 	if err != nil {
-		return x.refused(ctx, limit, err)
+		return x.unstarted(ctx, limit, err)
 	}
 	defer x.manager.Drop(exec)
 	more["exec_id"] = sandbox.ShortID(exec.ID())

@@ -51,7 +51,7 @@ func localRig(t *testing.T, script, rule string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest := "tools:\n  - name: t\n    description: x\n    command: [sh, -c, " + quote(script) + "]\nexecution_policy: {rules: {t: " + rule + "}}\n"
+	manifest := "tools:\n  - name: t\n    description: x\n    input_schema: {type: object}\n    command: [sh, -c, " + quote(script) + "]\nexecution_policy: {rules: {t: " + rule + "}}\n"
 	return newRig(t, manifest, func(o *executor.ToolboxOptions) { o.Local = []string{path} })
 }
 

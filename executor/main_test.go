@@ -55,7 +55,7 @@ func tools(names ...string) string {
 	var b strings.Builder
 	b.WriteString("tools:\n")
 	for _, name := range names {
-		b.WriteString("  - {name: " + name + ", description: x, command: [x]}\n")
+		b.WriteString("  - {name: " + name + ", description: x, command: [x], input_schema: {type: object}}\n")
 	}
 	return b.String()
 }

@@ -155,7 +155,7 @@ func (r *manifestReader) tool(n node, m *Manifest) {
 		if hasSchema {
 			t.InputSchema = r.schema(schema)
 		} else {
-			t.InputSchema = []byte(`{"type":"object","properties":{}}`)
+			t.InputSchema = []byte(noArguments)
 		}
 	}
 	m.Tools = append(m.Tools, t)

@@ -255,7 +255,9 @@ func stopped(ctx context.Context, limit time.Duration, where string) Result {
 // made, or took no command.
 func (p *site) refused(ctx context.Context, limit time.Duration, err error) Result {
 	if ctx.Err() != nil {
-		return stopped(ctx, limit, ": it had not begun")
+		r := stopped(ctx, limit, ": it had not begun")
+		r.Metadata["started"] = json.RawMessage("false")
+		return r
 	}
 	kind := sandbox.KindOf(err)
 	text := textOf(err)
@@ -273,10 +275,24 @@ func (p *site) refused(ctx context.Context, limit time.Duration, err error) Resu
 	return r
 }
 
+// unstarted is the failure of a call whose worker's start has failed. Where the engine
+// gave no answer nobody knows whether it had begun.
+func (p *site) unstarted(ctx context.Context, limit time.Duration, err error) Result {
+	const unknown = "whether it had begun is not known"
+	switch {
+	case sandbox.KindOf(err) != sandbox.KindUnknownOutcome:
+		return p.refused(ctx, limit, err)
+	case ctx.Err() != nil:
+		return stopped(ctx, limit, "; "+unknown)
+	default:
+		return failed(sandbox.KindUnknownOutcome.String(), "the engine gave no answer when the tool was started; "+unknown)
+	}
+}
+
 // stamp says who ran a call, over what the worker says of itself (TX-21), and takes
 // out of all of it what is not to be seen.
 func (p *site) stamp(r Result, began time.Time, more map[string]string) Result {
-	r = p.scrub.result(r)
+	r = plainResult(p.scrub.result(r))
 	if r.Metadata == nil {
 		r.Metadata = map[string]json.RawMessage{}
 	}

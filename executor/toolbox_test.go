@@ -12,7 +12,7 @@ import (
 
 const variety = `
 tools:
-  - {name: count, description: Counts., command: [python3, -c, x]}
+  - {name: count, description: Counts., command: [python3, -c, x], input_schema: {type: object}}
   - {name: py, description: Python., repl: python}
 toolkits: [{name: Files, tool_prefix: fs, command: [serve, /workspace], include: [read_*]}]
 agents: [{name: reviewer, agent_ref: org.reviewer, description: Reviews.}]
@@ -58,6 +58,17 @@ func TestENV03_AGT01_ADeclaredToolTravelsByWhatItIs(t *testing.T) {
 		if got := strings.Join(strings.Fields(e.ToolPath+" "+e.Method+" "), " ") + " " + string(init); err != nil || got != want || string(e.Arguments) != arguments {
 			t.Errorf("%s: %s %s, want %s", name, got, e.Arguments, want)
 		}
+	}
+}
+
+func TestTX02_ACommandWithoutASchemaTakesNoArguments(t *testing.T) {
+	r := newRig(t, "tools: [{name: t, description: x, command: [x]}]\n")
+	if e := r.refusal(caller("alice"), "t", `{"n":1}`); e.Kind != sandbox.KindInvalid || e.Field != "n" {
+		t.Error(e)
+	}
+	r.call("t", "{}")
+	if got := string(r.definition("t").InputSchema); got != `{"additionalProperties":false,"properties":{},"type":"object"}` {
+		t.Error(got)
 	}
 }
 

@@ -115,7 +115,7 @@ func (w *warm) begin() *box {
 		case err == nil && (w.box != b || b.why != ""):
 			w.work.Go(func() { w.destroy(b.id) }) // nobody waits for it any more
 		case err == nil:
-			w.log.Info("tool container made", "container", sandbox.ShortID(b.id), "executor", w.instance.label(), "image", w.instance.Options.Image)
+			w.log.Info("tool container made", "container", sandbox.ShortID(b.id), "image", w.instance.Options.Image)
 		}
 	})
 	return b
@@ -244,7 +244,7 @@ func (w *warm) notStarted(ctx context.Context, b *box, limit time.Duration, err 
 	case ctx.Err() != nil && stoppedByBudget(ctx):
 		w.retire(b, w.reset(limit))
 	}
-	return w.refused(ctx, limit, err), false
+	return w.unstarted(ctx, limit, err), false
 }
 
 func (w *warm) reset(limit time.Duration) string {

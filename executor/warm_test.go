@@ -103,7 +103,7 @@ func TestTX22_TheBudgetCoversTheCreate(t *testing.T) {
 		defer r.fake.Hold("create")()
 		began := time.Now()
 		result := r.call("t", "{}")
-		if took := time.Since(began); took != 3*time.Second || !strings.Contains(result.Error, "did not finish within 3 s: it had not begun") {
+		if took := time.Since(began); took != 3*time.Second || !strings.Contains(result.Error, "did not finish within 3 s: it had not begun") || string(result.Metadata["started"]) != "false" {
 			t.Errorf("after %v: %s", took, result.Error)
 		}
 		synctest.Wait()
