@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -269,6 +270,38 @@ func TestAttackT54_AToolkitThatCannotBeListedIsTriedAgain(t *testing.T) {
 		broken = false
 		<-time.After(5 * time.Minute)
 		r.call("k_a", "{}")
+	})
+}
+
+func TestAttackT54_TheWaitForListsEndsWithTheFirstFailureAndWithAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := startRig(t)
+		hold := make(chan struct{})
+		defer close(hold)
+		dead := func(run) executor.Result { return executor.Failure(executor.StatusError, "the server died") }
+		r.play("Slow", func(run) executor.Result { <-hold; return executor.Result{} })
+		r.play("Dead", dead)
+		r.play("Gone", dead)
+		both := "toolkits: [{name: Dead, tool_prefix: d, command: [x]}, {name: Gone, tool_prefix: g, command: [x]}]\n"
+		r.open(strings.Replace(both, "[{", "[{name: Slow, tool_prefix: s, command: [x]}, {", 1))
+		began := time.Now()
+		waited := make(chan time.Duration)
+		go func() { // ends with Listed
+			r.Listed(t.Context())
+			waited <- time.Since(began)
+		}()
+		<-time.After(time.Second)
+		r.Reload(parse(t, both, wide()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		select {
+		case took := <-waited:
+			if took > 2*time.Second {
+				t.Errorf("waited %v", took)
+			}
+		case <-ctx.Done():
+			t.Error("waits for a toolkit that is no longer there")
+		}
 	})
 }
 

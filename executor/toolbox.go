@@ -118,18 +118,33 @@ func (t *Toolbox) Definitions() []Definition {
 
 // Listed waits until every toolkit has been listed, or has failed once, or for ctx.
 func (t *Toolbox) Listed(ctx context.Context) {
-	t.mu.Lock()
-	kits := slices.Clone(t.kits)
-	t.mu.Unlock()
-	for _, k := range kits {
+	for {
+		k := t.untried()
+		if k == nil {
+			return
+		}
 		select {
 		case <-k.tried:
+		case <-k.life.Done(): // a reload has put others in its place, or the toolbox is closed
+			if t.life.Err() != nil {
+				return
+			}
 		case <-ctx.Done():
-			return
-		case <-t.life.Done():
 			return
 		}
 	}
+}
+
+// untried is a toolkit in force that has neither been listed nor failed yet, or nil.
+func (t *Toolbox) untried() *kit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.kits {
+		if !isClosed(k.tried) {
+			return k
+		}
+	}
+	return nil
 }
 
 // Listing says whether the list of a toolkit is not there yet and still asked for, so

@@ -262,7 +262,7 @@ func (r *repls) run(ctx context.Context, one *repl, code string, within time.Dur
 func lostNames(names []string) string {
 	switch n := len(names); {
 	case n == 0:
-		return "it had no variables"
+		return "it had no variables from earlier calls"
 	case n > mostLost:
 		return fmt.Sprintf("its variables are lost: %s and %d more", strings.Join(names[:mostLost], ", "), n-mostLost)
 	default:
