@@ -92,7 +92,7 @@ func TestAttackT55_TheBoundOfWorkspacesIsExactUnderARush(t *testing.T) {
 		f := sandboxtest.NewFake()
 		m := keeping(t, f, 10)
 		kept(t, m, sandbox.Spec{WorkspaceKey: "old"})
-		release := f.Hold(sandboxtest.OpCreate)
+		answer, release := f.Hold(sandboxtest.OpWorkspaces), f.Hold(sandboxtest.OpCreate)
 		var made atomic.Int64
 		var all sync.WaitGroup
 		for i := range 50 {
@@ -106,6 +106,8 @@ func TestAttackT55_TheBoundOfWorkspacesIsExactUnderARush(t *testing.T) {
 				}
 			})
 		}
+		synctest.Wait()
+		answer() // whoever counts at the same time as others counts none of them
 		synctest.Wait()
 		release()
 		all.Wait()
