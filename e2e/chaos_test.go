@@ -68,7 +68,7 @@ func (c *chaos) env() []string {
 		fmt.Sprintf("SANDBOX_DOCKER_INSTANCE_GRACE_SECONDS=%d", int(chaosGrace.Seconds())),
 		fmt.Sprintf("SANDBOX_DOCKER_REAP_INTERVAL_SECONDS=%d", int(chaosSweep.Seconds())),
 		fmt.Sprintf("SANDBOX_DOCKER_DEFAULT_TTL_SECONDS=%d", int(c.set.ttl.Seconds())),
-		"SANDBOX_DOCKER_PULL_POLICY=never",
+		"SANDBOX_DOCKER_PULL_POLICY=never", "SANDBOX_DOCKER_MAX_WORKSPACES_PER_OWNER=0",
 	})
 }
 
