@@ -121,7 +121,7 @@ func (c Call) subject(name string) Subject {
 
 // Unknown says that nobody declares a tool of that name, and which was likely meant.
 func (m *Manifest) Unknown(name string) string {
-	return fmt.Sprintf("the manifest has no tool, toolkit or agent for %s; %s", shown(name), meant(name, m.Names()))
+	return fmt.Sprintf("the manifest has no tool, toolkit or agent for %s; %s", shown(name), meant(name, m.subjects()))
 }
 
 // Names returns the names of the tools and agents, in the order of the file.

@@ -109,3 +109,10 @@ func TestTX07_POL11_ToolsOfOneRuleShareOneContainer(t *testing.T) {
 		t.Error("another rule, though its spec is equal, has the same container")
 	}
 }
+
+func TestPOL11_WhatIsNotDeclaredIsToldWithAllThatIs(t *testing.T) {
+	m := parse(t, variety, server())
+	if text := m.Unknown("zzz"); !strings.Contains(text, "Files") || !strings.Contains(text, "fs") || !strings.Contains(text, "reviewer") {
+		t.Error(text)
+	}
+}

@@ -77,11 +77,11 @@ func (h *host) registered(name string) (string, error) {
 		}
 	}
 	slices.Sort(known)
-	there := "none is"
+	there := "it has no agents"
 	if len(known) > 0 {
-		there = strings.Join(known, ", ") + " is"
+		there = "it has " + strings.Join(known, ", ")
 	}
-	return "", fmt.Errorf("no agent %q is registered in the tool image; there %s", name, there)
+	return "", fmt.Errorf("the tool image has no agent %q; %s", name, there)
 }
 
 func executable(path string) bool {

@@ -71,12 +71,12 @@ func TestAGT03_AnAgentThatIsNotRegisteredIsNamedWithThoseThatAre(t *testing.T) {
 	question := map[string]string{"question": "q"}
 	for _, ref := range []string{"nobody", "../reviewer", "reviewer.configure", ""} {
 		o := ask(dir, state, ref, question).run(t)
-		o.wants(t, wire.StatusError, "there reviewer is")
+		o.wants(t, wire.StatusError, "; it has reviewer")
 		if ref != "" && !strings.Contains(o.Error, ref) {
 			t.Errorf("%s is not named: %s", ref, o.Error)
 		}
 	}
-	ask(t.TempDir(), state, "x", question).run(t).wants(t, wire.StatusError, "none is")
+	ask(t.TempDir(), state, "x", question).run(t).wants(t, wire.StatusError, "it has no agents")
 }
 
 func TestAGT07_AnAgentNeedsAQuestionAndAnswers(t *testing.T) {

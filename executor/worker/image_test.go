@@ -188,7 +188,7 @@ func TestAGT02_AGT03_TheImageHasAgents(t *testing.T) {
 	if got := must(t, "exec", id, "cat", "/tmp/dummy-is-ready"); got != "ready" {
 		t.Errorf("the agent was set up %q", got)
 	}
-	agent("nobody").in(t, id).wants(t, wire.StatusError, "there dummy, reviewer is")
+	agent("nobody").in(t, id).wants(t, wire.StatusError, "it has dummy, reviewer")
 	agent("reviewer").in(t, id).wants(t, wire.StatusError, "AGENT_COMMAND")
 	c := agent("reviewer")
 	e := c.envelope(t)
