@@ -69,8 +69,7 @@ func TestErrorCodesAreAsPublished(t *testing.T) {
 	published := strings.Fields(`invalid_argument spec_rejected limit_exceeded busy capacity session_not_found session_lost exec_not_found
 		stdin_closed kill_failed file_not_found is_a_directory not_a_directory permission_denied path_escapes_workspace string_not_found tool_unavailable tool_failed
 		string_not_unique too_large no_space image_not_found image_pulling image_pull_failed image_unusable workspace_in_use
-		workspace_not_found egress_firewall_not_in_force engine_unavailable unknown_outcome not_supported cancelled internal timed_out lost
-		tool_unavailable tool_failed`)
+		workspace_not_found egress_firewall_not_in_force engine_unavailable unknown_outcome not_supported cancelled internal timed_out lost`)
 	codes := mcp.AllCodes()
 	slices.Sort(published)
 	slices.Sort(codes)
