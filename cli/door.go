@@ -53,7 +53,7 @@ func (v *serving) openDoor() error {
 		o.Issuer = principal.NewIssuer(principal.IssuerOptions{URL: m.OIDCIssuer, Audience: m.OIDCAudience})
 	}
 	v.door = &door{principal.NewDoor(o), keeper}
-	v.reloads = append(v.reloads, reload{"the file of principals", func(context.Context) error { return keeper.Reload() }})
+	v.reloads = append(v.reloads, reload{"the file of principals", func(context.Context) error { return keeper.Reload() }, true})
 	return nil
 }
 

@@ -212,7 +212,7 @@ func TestPrincipalsAreCheckedAndTokensMadeByCommands(t *testing.T) {
 	if _, p := run(t, nil, "principals", "check", principalsFile(t, "  - nam: b\n")); p.status != exitSetting || !strings.Contains(p.stderr.String(), "did you mean name?") {
 		t.Errorf("%d %s", p.status, p.stderr)
 	}
-	out, p := run(t, nil, "principals", "hash")
+	out, p := run(t, nil, "principals", "hash", "--new")
 	m := regexp.MustCompile(`^token: (\S{43})\ntoken_sha256: ([0-9a-f]{64})\n$`).FindStringSubmatch(out)
 	if p.status != exitOK || m == nil {
 		t.Fatalf("%d %q %s", p.status, out, p.stderr)
@@ -222,6 +222,9 @@ func TestPrincipalsAreCheckedAndTokensMadeByCommands(t *testing.T) {
 	_ = p.stdin.Close()
 	if again, err := io.ReadAll(p.stdout); err != nil || string(again) != "token_sha256: "+m[2]+"\n" || p.end() != exitOK {
 		t.Errorf("%q %v", again, err)
+	}
+	if out, p := run(t, nil, "principals", "hash"); p.status != exitSetting || out != "" || !strings.Contains(p.stderr.String(), "--new") {
+		t.Errorf("nothing on standard input: %d %q %s", p.status, out, p.stderr)
 	}
 	for _, bad := range []string{"short", strings.Repeat("x y", 20)} {
 		p := start(t, nil, "principals", "hash")

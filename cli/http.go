@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"caisson/settings"
 )
 
 // Bounds of the HTTP server. There is none on writing: a result or a stream may
@@ -42,7 +44,9 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 		web.TLSConfig, scheme = v.certificate.server(), "https"
 		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 	}
-	_, _ = fmt.Fprintf(v.stderr, "caisson: listening on %s://%s (/mcp, /sse)\n", scheme, listener.Addr())
+	told := v.settings.MCP
+	told.LogLevel = "info" // whoever starts us needs the address, whatever else is logged
+	settings.NewLogger(v.stderr, told).Info(fmt.Sprintf("listening on %s://%s (/mcp, /sse)", scheme, listener.Addr()))
 	v.recover(ctx)
 	defer v.door.watch(ctx)()
 	ended := make(chan error, 1)

@@ -12,6 +12,7 @@ import (
 type reload struct {
 	name string // what it is, for the log
 	do   func(ctx context.Context) error
+	told bool // it logs itself what is wrong
 }
 
 // obey follows the operator's signals: SIGUSR1 halts (R35), SIGHUP reads again
@@ -52,7 +53,11 @@ func (v *serving) reload(ctx context.Context) {
 	for _, r := range v.reloads {
 		if err := r.do(ctx); err != nil {
 			failure = err
-			v.log.Error("not read again; what was read before stays in force", "what", r.name, "error", err)
+			log := v.log
+			if !r.told {
+				log = log.With("error", err)
+			}
+			log.Error("not read again; what was read before stays in force", "what", r.name)
 			continue
 		}
 		v.log.Info("read again", "what", r.name)
@@ -63,6 +68,6 @@ func (v *serving) reload(ctx context.Context) {
 // auditReload opens the audit log's file again, for whoever has renamed it away.
 func (v *serving) auditReload() {
 	if v.audit != nil && v.settings.MCP.AuditFile != "" {
-		v.reloads = append(v.reloads, reload{"the audit log's file", func(context.Context) error { return v.audit.Reopen() }})
+		v.reloads = append(v.reloads, reload{name: "the audit log's file", do: func(context.Context) error { return v.audit.Reopen() }})
 	}
 }

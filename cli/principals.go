@@ -46,20 +46,23 @@ func (p Process) principalsCheckCommand() *cobra.Command {
 }
 
 func (p Process) principalsHashCommand() *cobra.Command {
-	return &cobra.Command{
+	var fresh bool
+	cmd := &cobra.Command{
 		Use:   "hash",
 		Short: "Hash the token on standard input, or make a random one",
 		Long: "Read a token from standard input, one line, and print its token_sha256.\n" +
-			"Without input, or at a terminal, make a random token and print both: give the token to the client and the hash to the file.",
+			"With --new, or at a terminal, make a random token and print both: give the token to the client and the hash to the file.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			token := ""
-			if !settings.IsTerminal(p.Stdin) {
+			if !fresh && !settings.IsTerminal(p.Stdin) {
 				line, err := bufio.NewReader(io.LimitReader(p.Stdin, longestToken+2)).ReadString('\n')
 				if err != nil && !errors.Is(err, io.EOF) {
 					return err
 				}
-				token = strings.TrimRight(line, "\r\n")
+				if token = strings.TrimRight(line, "\r\n"); token == "" {
+					return usageError{errors.New("there is no token on standard input; --new makes a random one")}
+				}
 			}
 			if token == "" {
 				var raw [32]byte
@@ -74,6 +77,8 @@ func (p Process) principalsHashCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&fresh, "new", false, "make a random token, whatever standard input is")
+	return cmd
 }
 
 const longestToken = 16 << 10

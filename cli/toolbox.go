@@ -49,7 +49,7 @@ func (v *serving) openToolbox(m *executor.Manifest, local []string) {
 	v.warnOf(m)
 	v.manifest.Store(m)
 	v.policies = v.policyNames
-	v.reloads = append(v.reloads, reload{"the manifest", v.reloadManifest})
+	v.reloads = append(v.reloads, reload{name: "the manifest", do: v.reloadManifest})
 	v.toolbox = executor.NewToolbox(executor.ToolboxOptions{
 		Manager: v.manager, Manifest: m, Owner: sandbox.Owner{Name: v.settings.MCP.Owner}, Log: v.log, Local: local,
 	})

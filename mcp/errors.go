@@ -85,7 +85,7 @@ func failureOf(err error, ref string, log *slog.Logger) *failure {
 		return f
 	}
 	row := codes[sandbox.KindOf(err)]
-	f = &failure{code: row.code, text: row.text, retriable: row.retriable, ref: ref}
+	f = &failure{code: row.code, text: row.text, retriable: row.retriable && !errors.Is(err, sandbox.ErrHalted), ref: ref}
 	var e *sandbox.Error
 	if errors.As(err, &e) {
 		f.field, f.retryAfter = e.Field, e.RetryAfter

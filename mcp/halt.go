@@ -11,7 +11,7 @@ import (
 const haltLimit = sandbox.HaltLimit + time.Second
 
 // errHalted is why a call ends when an operator stops everything.
-var errHalted = sandbox.Errorf("serve", sandbox.KindUnavailable, "stopped by the operator")
+var errHalted = sandbox.Errorf("serve", sandbox.KindUnavailable, "stopped by the operator").Because(sandbox.ErrHalted)
 
 // Halt is the operator's kill switch: no session and no command is begun any
 // more, every session of this server ends, and then whatever call is still under

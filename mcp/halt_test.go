@@ -44,9 +44,12 @@ func TestAttackT57_AHaltEndsEverySessionAndRefusesNewOnes(t *testing.T) {
 		t.Error("the call under way goes on")
 	}
 	for tool, a := range map[string]args{"session_create": nil, "exec": {"command": "true"}, "run": {"command": "true"}} {
-		if got := c.want("engine_unavailable", tool, a); !strings.Contains(got.text, "stopped by the operator") {
-			t.Errorf("%s: %s", tool, got.text)
+		if got := c.want("engine_unavailable", tool, a); !strings.Contains(got.text, "stopped by the operator") || got.raw.Meta.AdditionalFields["retriable"] != false {
+			t.Errorf("%s: %s %v", tool, got.text, got.raw.Meta)
 		}
+	}
+	if got := c.want("session_lost", "exec", args{"session_id": id, "command": "true"}); strings.Contains(got.text, "session_create") || !strings.Contains(got.text, "operator") {
+		t.Errorf("a session that was ended: %s", got.text)
 	}
 	if response, body := send(t, web, http.MethodGet, "/readyz", ""); response.StatusCode != http.StatusServiceUnavailable || body != "not ready: halted\n" {
 		t.Errorf("%s %s", response.Status, body)
@@ -91,5 +94,23 @@ func TestAttackT57_AHaltOnAnEngineThatFails(t *testing.T) {
 	r.fake.Fail(sandboxtest.OpDestroy, nil)
 	if ended, err := r.server.Halt(t.Context()); err != nil || ended != 1 {
 		t.Errorf("again: %d %v", ended, err)
+	}
+}
+
+// A tool of the manifest is refused like any other, and not run.
+func TestAttackT57_AHaltRefusesDeclaredTools(t *testing.T) {
+	box := withTools("greet")
+	r := newRig(t, func(o *mcp.Options) { o.Toolbox = box })
+	c := r.dial("inprocess", legacy)
+	c.ok("greet", nil)
+	if _, err := r.server.Halt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := c.want("engine_unavailable", "greet", nil)
+	if !strings.Contains(got.text, "stopped by the operator") || got.raw.IsError && got.raw.Meta.AdditionalFields["retriable"] != false {
+		t.Errorf("%s %v", got.text, got.raw.Meta)
+	}
+	if n := len(box.calls); n != 1 {
+		t.Errorf("%d calls", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"caisson/executor"
+	"caisson/sandbox"
 )
 
 // declaredTool is a tool of the manifest, as a tool like any other. It waits to
@@ -33,6 +34,9 @@ func (s *Server) callDeclared(ctx context.Context, c *call, name string, raw jso
 	var watch func(executor.Progress)
 	if c.progress != nil {
 		watch = c.passOn
+	}
+	if s.halted.Load() { // also where it would need no container
+		return nil, sandbox.Errorf("call tool", sandbox.KindUnavailable, "stopped by the operator: no tool runs until this server is started again").Because(sandbox.ErrHalted)
 	}
 	result, err := s.declared.box.Call(ctx, c.executorCaller(ctx), name, raw, watch)
 	if err != nil {

@@ -185,6 +185,9 @@ func (m *Manager) find(owner Owner, id string) (*entry, error) {
 }
 
 func sessionLost(why string) *Error {
+	if why == wasHalted {
+		return Errorf("find session", KindSessionLost, "the session is gone: %s; this server makes none until it is started again", why).Because(ErrHalted)
+	}
 	return Errorf("find session", KindSessionLost, "the session is gone: %s; make a new one with session_create", why)
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +18,12 @@ const (
 
 const wasHalted = "the operator stopped all sessions"
 
+// ErrHalted is the cause of every refusal after Halt: it lasts until the server is started
+// again.
+var ErrHalted = errors.New("halted")
+
 func stoppedByOperator(op string) *Error {
-	return Errorf(op, KindUnavailable, "stopped by the operator: this server makes no sessions and runs no commands until it is started again")
+	return Errorf(op, KindUnavailable, "stopped by the operator: this server makes no sessions and runs no commands until it is started again").Because(ErrHalted)
 }
 
 // refusing is why no new work is taken; nil while it is. m.mu is held.

@@ -145,6 +145,13 @@ func (m *Manager) remove(id string, e *entry, reason string) error {
 		delete(m.sessions, id)
 	}
 	m.observer.SessionEnded(false)
+	switch { // for the log alone: nobody is told of an end that was asked for
+	case reason != "":
+	case e.info.Tools:
+		reason = "its tool does not need it any more"
+	default:
+		reason = "destroyed"
+	}
 	m.log.Info("session ended", "session", ShortID(id), "reason", reason)
 	return nil
 }
