@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,9 +245,9 @@ func TestAttackT54_APinnedDefinitionIsServedAndNoOther(t *testing.T) {
 func TestAttackT54_AToolkitThatCannotBeListedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startRig(t)
-		broken := true
+		var mended atomic.Bool
 		r.play("Kit", func(c run) executor.Result {
-			if broken {
+			if !mended.Load() {
 				return executor.Failure(executor.StatusError, "the server died")
 			}
 			return lists("a")(c)
@@ -267,7 +268,7 @@ func TestAttackT54_AToolkitThatCannotBeListedIsTriedAgain(t *testing.T) {
 		if n := len(r.ran()) - before; n < 10 || n > 20 {
 			t.Errorf("asked %d times within 50 min", n)
 		}
-		broken = false
+		mended.Store(true)
 		<-time.After(5 * time.Minute)
 		r.call("k_a", "{}")
 	})
