@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"caisson/sandbox"
 )
 
 // reload is something that is read again at SIGHUP.
@@ -52,7 +54,7 @@ func (v *serving) reload(ctx context.Context) {
 	var failure error
 	for _, r := range v.reloads {
 		if err := r.do(ctx); err != nil {
-			failure = err
+			failure = sandbox.Errorf("read again", sandbox.KindInvalid, "%s is at fault; what was read before stays in force", r.name).Because(err)
 			log := v.log
 			if !r.told {
 				log = log.With("error", err)

@@ -137,6 +137,7 @@ func TestPOL12_AHangupReadsTheManifestAgain(t *testing.T) {
 	rewrite(t, name, "tols: []\n"+twoTools)
 	p.signal(syscall.SIGHUP)
 	p.says(`:1:1: a manifest has no key`)
+	p.says(`"code":"invalid_argument","action":"reload"`)
 	if names := p.toolNames(); !slices.Equal(names, before) {
 		t.Errorf("listed %v", names)
 	}
