@@ -132,6 +132,7 @@ func (r *rig) dial(how, version string) *conn {
 		web := r.web()
 		more := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(web.Client())}
 		if how != "http" {
+			//lint:ignore SA1019 the older versions, which most clients speak, have it
 			more = append(more, transport.WithContinuousListening())
 		}
 		tr, err := transport.NewStreamableHTTP(web.URL+"/mcp", more...)
