@@ -43,6 +43,7 @@ release: ## build the archives of this commit for every system into dist/, with 
 .PHONY: verify-release
 verify-release: ## the same twice, in other places, and compare
 	scripts/release --verify
+	CAISSON_VERIFY_RELEASE=1 go test ./e2e -run TwoBuildsAreEqual -timeout 20m
 
 .PHONY: vulns
 vulns: ## ask today's database of vulnerabilities, and fail where it cannot be asked

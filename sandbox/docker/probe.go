@@ -97,7 +97,7 @@ func (p *Provider) runProbe(ctx context.Context, img engineImage, network string
 			labelDurability: string(sandbox.Ephemeral), labelVersion: p.cfg.Version,
 			labelCreated: time.Now().UTC().Format(time.RFC3339Nano),
 		},
-		memory: ptr(int64(64)), pids: ptr(int64(64)),
+		memory: ptr(int64(64 << 20)), pids: ptr(int64(64)),
 	})
 	name := probePrefix + sandbox.NewExecID()[len("exec_"):]
 	longer, cancel := outlive(ctx, createLimit, answerWait)
