@@ -70,7 +70,11 @@ func (x execOut) is(status string, code int, stdout, stderr string) error {
 func (s *soak) ask(ctx context.Context, tool string, arguments args) (execOut, error) {
 	var x execOut
 	r, err := s.call(ctx, tool, arguments)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.IsError && len(r.Structured) == 0:
+		err = errors.New(clip(r.text())) // what the server says of it
+	default:
 		err = unmarshal(r, &x)
 	}
 	if err == nil && r.IsError && x.Status == "" {
