@@ -160,7 +160,7 @@ func into[T any](t testing.TB, r result) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal(r.Structured, &v); err != nil {
-		t.Fatalf("structured result %s: %v", clip(string(r.Structured)), err)
+		t.Fatalf("structured result %s: %v; said: %s", clip(string(r.Structured)), err, clip(r.text()))
 	}
 	return v
 }

@@ -75,6 +75,30 @@ func TestDOC01_DOC02_ThePagesOfADeploymentTellWhatTheyMust(t *testing.T) {
 	}
 }
 
+// The pages of the tools' executors and of the REPL's own layer tell what they must, and
+// lead to one another; the settings they name are there.
+func TestDOC03_DOC04_DUR10_ThePagesOfToolsTellWhatTheyMust(t *testing.T) {
+	t.Parallel()
+	for name, words := range map[string][]string{
+		"docs/executors.md": {"somebody else's", "To start", "warm (default)", "ephemeral", "300 s by default", "`local`", "policy.md", "repl.md", "images.md"},
+		"docs/policy.md": {
+			"1. the exact name", "2. the toolkit's name", "3. a wildcard", "4. a wildcard", "5. `\"*\"`", "6. no rule", "reserved", "webhook_callback_url",
+			"TOOL_IMAGE", "EXECUTOR_MODE", "IDLE_TTL_SECONDS", "NETWORK_MODE", "beats the setting, which beats the default",
+		},
+		"docs/settings.md": {"TOOL_IMAGE", "EXECUTOR_MODE", "IDLE_TTL_SECONDS", "NETWORK_MODE", "ALLOW_LOCAL", "ALLOW_WEAKER_TOOLS"},
+		"docs/images.md":   {"BASE_IMAGE", "PYTHON_VERSION", "EXTRA_PACKAGES", "EXTRA_PIP_PACKAGES", "EXTRA_NPM_PACKAGES", "images/tools/wheels/", "/etc/caisson/agents/"},
+		"docs/repl.md":     {"address space", "killed with all that is below it, from outside", "no fallback", "executors.md", "policy.md"},
+		"docs/security.md": {"the durable store is the deployment's to provide"},
+	} {
+		text := page(t, name)
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				t.Errorf("%s does not tell of %q", name, word)
+			}
+		}
+	}
+}
+
 // The commands of docs/deploy.md make certificates with which the two sides take each other
 // for what they are, and nobody else.
 func TestDOC01_TheCertificatesOfThePageWork(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/docker/docker/api/types/events"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
 
 	"caisson/e2e/internal/rawengine"
@@ -180,6 +181,20 @@ func (e *engine) all(t testing.TB, instance string) []container.Summary {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// volumesOf lists the volumes of one instance.
+func (e *engine) volumesOf(t testing.TB, instance string) []string {
+	t.Helper()
+	found, err := e.api.VolumeList(t.Context(), volume.ListOptions{Filters: filters.NewArgs(filters.Arg("label", "caisson.instance="+instance))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range found.Volumes {
+		names = append(names, v.Name)
+	}
+	return names
 }
 
 // socket is the engine's unix socket on the machine that plays the remote host.

@@ -127,6 +127,81 @@ func TestBugLC06_AttackT63_FiftyCreatesOfOneWorkspace(t *testing.T) {
 
 // TestTTL09_SoakTwoServersOnOneEngine: one of them is restarted five times, by signal and
 // by kill, and neither loses or sees a session of the other.
+// A workspace is deleted at once after a session that had a command running in it.
+func TestBugVO01_AWorkspaceIsDeletedRightAfterItsSession(t *testing.T) {
+	t.Parallel()
+	v := start(t, launch{http: true})
+	a := join(t, v, httpLegacy)
+	each(50, 4, func(i int) {
+		key := fmt.Sprintf("brief-%d-%s", i, v.instance)
+		r, err := attempt(t, a.conn, "session_create", args{"workspace_key": key})
+		if err != nil {
+			t.Errorf("create: %v", err)
+			return
+		}
+		id := sessionID(r)
+		for _, c := range []struct {
+			tool string
+			args args
+		}{
+			{"exec", args{"session_id": id, "command": "sleep 600", "wait_seconds": 0}},
+			{"session_destroy", args{"session_id": id}},
+			{"workspace_delete", args{"workspace_key": key}},
+		} {
+			if _, err := attempt(t, a.conn, c.tool, c.args); err != nil {
+				t.Errorf("%s: %v", c.tool, err)
+			}
+		}
+		if text := a.ok("workspace_list", args{}).text(); strings.Contains(text, key) {
+			t.Errorf("it is still there: %s", clip(text))
+		}
+	})
+	if left := onStage(t).engine.volumesOf(t, v.instance); len(left) != 0 {
+		t.Errorf("volumes left: %v", left)
+	}
+}
+
+// Sessions of one tier share its network, so that many do not use up the addresses that
+// the engine has for networks, about 30 of them.
+func TestBugNW03_FortySessionsOfATierAreOneNetwork(t *testing.T) {
+	t.Parallel()
+	l := launch{http: true, env: []string{"SANDBOX_DOCKER_MAX_SESSIONS=64", "SANDBOX_DOCKER_MAX_SESSIONS_PER_OWNER=64"}}
+	v := start(t, l)
+	forty := func(a *actor) []string {
+		var mu sync.Mutex
+		var ids []string
+		each(40, 4, func(int) {
+			r, err := attempt(t, a.conn, "session_create", args{"network": "internal", "memory_mb": 64})
+			if err != nil {
+				t.Errorf("create: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids = append(ids, sessionID(r))
+		})
+		return ids
+	}
+	destroy := func(a *actor, ids []string) {
+		each(len(ids), 4, func(i int) {
+			if _, err := attempt(t, a.conn, "session_destroy", args{"session_id": ids[i]}); err != nil {
+				t.Errorf("destroy: %v", err)
+			}
+		})
+	}
+	a := join(t, v, httpLegacy)
+	destroy(a, forty(a))
+	ids := forty(a)
+	v.crash(t)
+	destroy(join(t, again(t, v, l), httpLegacy), ids)
+	if err := onStage(t).engine.networks(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := onStage(t).engine.of(t, v.instance); len(left) != 0 {
+		t.Errorf("%d containers left", len(left))
+	}
+}
+
 func TestTTL09_SoakTwoServersOnOneEngine(t *testing.T) {
 	t.Parallel()
 	const restarts = 5

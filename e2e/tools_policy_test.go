@@ -83,7 +83,7 @@ func TestPOL01_POL02_POL03_POL04_POL05_POL08_POL09_POL13_TX21_TheRuleIsSaidInThe
 }
 
 // What cannot be built is refused with the rule and the reason, and runs nowhere else.
-func TestD9_POL10_POL17_D18_ARefusedRuleIsSaidByTheServer(t *testing.T) {
+func TestD09_POL10_POL17_D18_ARefusedRuleIsSaidByTheServer(t *testing.T) {
 	t.Parallel()
 	v := serveTools(t, precedence)
 	a := join(t, v, httpModern)

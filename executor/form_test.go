@@ -38,7 +38,7 @@ func TestAttackT54_SchemasArePassedInAFormThatClientsAccept(t *testing.T) {
 		{`{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{` + doubling() + `}}`, `{"additionalProperties":true,"properties":{},"type":"object"}`, "too large"},
 	} {
 		r := startRig(t)
-		r.play("Kit", serves(&[]object{{"name": "t", "description": "D.", "inputSchema": raw(c[0])}}))
+		r.play("Kit", serves(object{"name": "t", "description": "D.", "inputSchema": raw(c[0])}))
 		r.open(kit)
 		r.Listed(t.Context())
 		d := r.definition("k_t")

@@ -125,7 +125,7 @@ func TestALocalCallIsCancelled(t *testing.T) {
 	r.eventually("its processes are gone", func() bool { return len(running(t, "sleep\x00319\x00")) == 0 })
 }
 
-func TestD9_WithoutTheWorkerThereIsNoLocalExecutor(t *testing.T) {
+func TestD09_WithoutTheWorkerThereIsNoLocalExecutor(t *testing.T) {
 	r := newRig(t, rule("local"))
 	if e := r.refusal(caller("alice"), "t", "{}"); e.Kind.String() != "tool unavailable" || !strings.Contains(e.Text, "local is not available") {
 		t.Error(e)

@@ -47,6 +47,8 @@ func (r *reader) options(n node, executor string) Options {
 		switch {
 		case slices.Contains(hostBinds(), p.Key):
 			r.Add(p.At, "%s is refused: a tool's container mounts nothing of the engine's host", p.Key)
+		case p.Key == "docker_host":
+			r.Add(p.At, "docker_host is refused: tools run on the engine that the server's own settings name, and on no other")
 		case !slices.Contains(known, p.Key) && i >= 0:
 			r.Add(p.At, "the %s executor has no option %s; known are %s", executor, p.Key, list(known))
 		case i < 0:

@@ -18,7 +18,7 @@ func with(t *testing.T, s executor.Server, options string) executor.Resolution {
 	return resolve(t, parse(t, rule("{name: docker, options: {"+options+"}}"), s), "t")
 }
 
-func TestOptionsWithoutAnyAreTheServersDefaults(t *testing.T) {
+func TestTX14_OptionsWithoutAnyAreTheServersDefaults(t *testing.T) {
 	o := with(t, server(), "").Rule.Instance.Options
 	if o.Image != "caisson-tools:latest" || o.Mode != executor.Warm || o.IdleTTL != 300*time.Second || o.Network != sandbox.NetworkEgress || o.Memory != 536870912 || o.NanoCPUs != 500_000_000 ||
 		o.Pids != 256 || !slices.Equal(o.CapDrop, []string{"ALL"}) || !slices.Equal(o.SecurityOpt, []string{"no-new-privileges"}) || o.PullPolicy != "missing" {
@@ -26,7 +26,35 @@ func TestOptionsWithoutAnyAreTheServersDefaults(t *testing.T) {
 	}
 }
 
-func TestEveryOptionIsReadAndShown(t *testing.T) {
+// An option beats what the settings say, which beats the default: each is looked at with
+// the others as they are.
+func TestTX14_AnOptionBeatsASetting(t *testing.T) {
+	s := server()
+	s.Image, s.Mode, s.IdleTTL, s.Network, s.PullPolicy = "set:1", executor.Ephemeral, time.Minute, sandbox.NetworkNone, "never"
+	const from = "SANDBOX_DOCKER_"
+	set := []string{
+		"image set:1 " + from + "TOOL_IMAGE", "mode ephemeral " + from + "EXECUTOR_MODE", "idle_ttl_seconds 60 " + from + "IDLE_TTL_SECONDS",
+		"network_mode none " + from + "NETWORK_MODE", "pull_policy never " + from + "PULL_POLICY",
+	}
+	for i, option := range []string{"image given", "mode warm", "idle_ttl_seconds 7", "network_mode internal", "pull_policy always"} {
+		want := slices.Clone(set)
+		want[i] = option + " manifest"
+		option = strings.Replace(option, " ", ": ", 1)
+		var got []string
+		for _, v := range with(t, s, option).Rule.Instance.Options.Values() {
+			if slices.ContainsFunc(want, func(w string) bool { return strings.HasPrefix(w, v.Name+" ") }) {
+				got = append(got, v.Name+" "+v.Value+" "+v.From)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", option, got, want)
+		}
+	}
+}
+
+func TestTX16_EveryOptionIsReadAndShown(t *testing.T) {
 	s := server()
 	s.VMRuntime = "kata"
 	r := with(t, s, `image: "r.example/t:1", mode: ephemeral, idle_ttl_seconds: 2.5, network_mode: bridge, mem_limit: 256M, nano_cpus: 100000000, pids_limit: 64, cap_drop: [cap_net_raw, all],
@@ -58,7 +86,7 @@ func TestEveryOptionIsReadAndShown(t *testing.T) {
 	}
 }
 
-func TestAWrongOptionIsAFault(t *testing.T) {
+func TestTX16_AWrongOptionIsAFault(t *testing.T) {
 	for option, want := range map[string]string{
 		"mode: cold": "mode is one of warm and ephemeral", "mode: [warm]": "not a list", "idle_ttl_seconds: 0": "from 1 to 31536000", "idle_ttl_seconds: '5'": "a number of seconds",
 		"network_mode: nat": "none, internal, egress and bridge", "mem_limit: 1t": "512m", "mem_limit: 1.5g": "512m", "mem_limit: 5m": "at least 6m", "mem_limit: 0": "at least 6m",
@@ -74,10 +102,10 @@ func TestAWrongOptionIsAFault(t *testing.T) {
 	}
 }
 
-func TestNothingOfTheEnginesHostIsHandedIn(t *testing.T) {
+func TestTX15_TX16_NothingOfTheEnginesHostIsHandedInAndNoOtherEngineIsNamed(t *testing.T) {
 	for option, want := range map[string]string{
 		"volumes: ['/:/host']": "mounts nothing", "binds: [/etc]": "mounts nothing", "mounts: []": "mounts nothing", "devices: [/dev/kvm]": "mounts nothing",
-		"network_mode: host": "refused", "network_mode: 'container:abc'": "refused",
+		"docker_host: 'unix:///var/run/docker.sock'": "no other", "docker_host: ''": "no other", "network_mode: host": "refused", "network_mode: 'container:abc'": "refused",
 		"user: root": "never runs as root", "user: 0": "never runs as root", "user: '00:1000'": "never runs as root", "user: '1000:0'": "never runs as root", "user: '1000:root'": "never runs as root", "user: '4294967296'": "never runs as root",
 	} {
 		s := server()

@@ -131,7 +131,7 @@ func TestENV11_AToolkitsTimeoutAndWebhookAreItsToolsOwn(t *testing.T) {
 	}
 }
 
-func TestD9_POL17_ARefusedToolRunsNowhere(t *testing.T) {
+func TestD09_POL17_ARefusedToolRunsNowhere(t *testing.T) {
 	r := newRig(t, tools("t", "u", "v")+`execution_policy: {rules: {t: docker-sandbox, u: {name: docker, options: {env: {K: "${NOT_SET}"}}}}}
 execution_policies: {strict: {rules: {"*": qworker}}}`)
 	strict, wrong := caller("alice"), caller("alice")
@@ -191,6 +191,25 @@ func TestPOL14_AReloadWaitsForCallsInFlight(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	r.eventually("its container is gone", func() bool { return len(r.fake.Sessions()) == 0 })
+}
+
+func TestENV10_ExecutorsCloseOnceAndThenRunNothing(t *testing.T) {
+	r := newRig(t, tools("warm", "once")+`execution_policy: {rules: {warm: {name: docker}, once: {name: docker, options: {mode: ephemeral}}}}`)
+	r.value("warm")
+	r.value("once")
+	for range 2 {
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{"warm", "once"} {
+			if e := r.refusal(caller("alice"), name, "{}"); e.Kind != sandbox.KindUnavailable && e.Kind != sandbox.KindToolUnavailable {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+	}
+	if n := len(r.fake.Sessions()); n != 0 {
+		t.Errorf("%d containers are left", n)
+	}
 }
 
 func TestPOL15_AnExecutorThatFailsToCloseKeepsNoOtherOpen(t *testing.T) {

@@ -73,7 +73,7 @@ func TestTMO07_KillThatFailsLeavesTheTimeout(t *testing.T) {
 	})
 }
 
-func TestSTR05_TMO09_HeldOutputCountsAsRunning(t *testing.T) {
+func TestSTR05_TMO09_D04_HeldOutputCountsAsRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backend{report: sandbox.StopReport{Found: true, Status: code(3)}, ends: &sandbox.StreamEnd{Code: code(3), Complete: true}}
 		e := started(t, b, sandbox.ExecSpec{Timeout: 3 * time.Second})

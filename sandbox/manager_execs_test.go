@@ -80,7 +80,7 @@ func TestD13_RecordsOutliveTheirSessionUntilRetention(t *testing.T) {
 	})
 }
 
-func TestTTL05_D5_BugLC03_RunningCommandKeepsItsSession(t *testing.T) {
+func TestTTL05_D05_BugLC03_RunningCommandKeepsItsSession(t *testing.T) {
 	managed(t, sandbox.Limits{ReapInterval: time.Second}, func(t *testing.T, m *sandbox.Manager, e *engine) {
 		s := create(t, m, sandbox.Spec{TTL: 20 * time.Second})
 		exec, err := m.StartExec(t.Context(), alice, s.ID, sandbox.ExecSpec{Argv: []string{"x"}})

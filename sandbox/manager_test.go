@@ -189,7 +189,7 @@ func TestTTL04_OneFailingSessionDoesNotKeepTheOthers(t *testing.T) {
 	})
 }
 
-func TestBugLC04_ExpiryNeverMovesEarlier(t *testing.T) {
+func TestBugLC04_D05_ExpiryNeverMovesEarlier(t *testing.T) {
 	managed(t, sandbox.Limits{}, func(t *testing.T, m *sandbox.Manager, e *engine) {
 		s := create(t, m, sandbox.Spec{TTL: 1800 * time.Second})
 		last := s.ExpiresAt

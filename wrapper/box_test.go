@@ -318,7 +318,7 @@ func (b *box) stop(id, signal string) (Report, time.Duration) {
 // await polls until f is true.
 func await(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute) // against hanging
 	for !f() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)

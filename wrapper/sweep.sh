@@ -15,6 +15,9 @@ tai_gone() {
 tai_late() {
 	tai_z=''
 	read -r tai_z <$1
+	# Not written by a stop: some shells take other texts for 0, which is young on a
+	# machine that has just started.
+	case $tai_z in '' | *[!0123456789]* | 0?* | ??????????*) return 1 ;; esac
 	read -r tai_l tai_y </proc/uptime
 	tai_l=${tai_l%.*}
 	[ "$tai_z" -le $tai_l ] && [ "$tai_z" -gt $((tai_l - 600)) ]

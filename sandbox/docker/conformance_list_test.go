@@ -20,7 +20,7 @@ func TestKIL01_ARunningCommandEndsWith137(t *testing.T)                         
 func TestKIL02_KIL03_TMO08_CommandsThatHadExited(t *testing.T)                    { conform(t) }
 func TestKIL04_NothingIsLeftToKillAndAProcessHolds(t *testing.T)                  { conform(t) }
 func TestKIL05_KIL07_TheEndIsStillOnItsWay(t *testing.T)                          { conform(t) }
-func TestKIL06_TheEndDoesNotCome(t *testing.T)                                    { conform(t) }
+func TestKIL06_D02_TheEndDoesNotCome(t *testing.T)                                { conform(t) }
 func TestKIL09_KIL10_KIL11_ByTheContainersState(t *testing.T)                     { conform(t) }
 func TestKIL12_KillingTwiceAndAfterTheEnd(t *testing.T)                           { conform(t) }
 func TestEXW14_TheNextCommandRemovesWhatNothingHolds(t *testing.T)                { conform(t) }
@@ -37,13 +37,13 @@ func TestSTP14_AFailedStopSaysWhatItHadHeard(t *testing.T)                      
 func TestSTR01_STR03_AReaderThatTakesNothingForLong(t *testing.T)                 { conform(t) }
 func TestSTR02_OverASlowLineNothingIsLostInSilence(t *testing.T)                  { conform(t) }
 func TestSTR04_WhatAChildPrintsLateIsRead(t *testing.T)                           { conform(t) }
-func TestSTR05_TMO09_HeldAtTheTimeoutIsATimeout(t *testing.T)                     { conform(t) }
+func TestSTR05_TMO09_D04_HeldAtTheTimeoutIsATimeout(t *testing.T)                 { conform(t) }
 func TestSTP07_STR06_STR07_STR08_AStreamThatIsNotTakenHoldsUpNobody(t *testing.T) { conform(t) }
 func TestSTR09_ACutStreamIsLostAndKillStillStopsItsCommand(t *testing.T)          { conform(t) }
 func TestSTR10_GoneContainersEndTheOutput(t *testing.T)                           { conform(t) }
 func TestSTR11_TheStreamsStayApartByteByByte(t *testing.T)                        { conform(t) }
 func TestSTR12_WhatCameBeforeAKillIsKeptInOrder(t *testing.T)                     { conform(t) }
-func TestTMO01_TMO02_TMO03_TheTimeoutIsOursAndCutsTheOutput(t *testing.T)         { conform(t) }
+func TestTMO01_TMO02_TMO03_D03_TheTimeoutIsOursAndCutsTheOutput(t *testing.T)     { conform(t) }
 func TestTMO04_EveryByteIsCounted(t *testing.T)                                   { conform(t) }
 func TestTMO05_ACountThatMayMissOutputSaysSo(t *testing.T)                        { conform(t) }
 func TestTMO06_AHolderThatLeftIsNoted(t *testing.T)                               { conform(t) }

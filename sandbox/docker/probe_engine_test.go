@@ -137,7 +137,7 @@ func rejecting(t *testing.T, verdict ...string) (off func()) {
 
 // TestPRB02_... plays a firewall that is off, on, off again and too tight. It is one test,
 // not parallel to itself, since the engine has one firewall.
-func TestPRB02_PRB03_PRB04_PRB10_PRB12_PRB14_PRB15_D01_D21_AttackT35_TheFirewallIsProvedBeforeEachCreate(t *testing.T) {
+func TestPRB02_PRB03_PRB04_PRB10_PRB12_PRB14_PRB15_PRB16_D01_D21_AttackT35_TheFirewallIsProvedBeforeEachCreate(t *testing.T) {
 	t.Parallel()
 	p := probing(t)
 	resolver(t, p)

@@ -15,7 +15,7 @@ func killCases() []Case {
 		{"KIL02_KIL03_TMO08_CommandsThatHadExited", anOutside, killedExited},
 		{"KIL04_NothingIsLeftToKillAndAProcessHolds", anOutside, killedWrapper},
 		{"KIL05_KIL07_TheEndIsStillOnItsWay", aLine, endOnItsWay},
-		{"KIL06_TheEndDoesNotCome", aLine, endDoesNotCome},
+		{"KIL06_D02_TheEndDoesNotCome", aLine, endDoesNotCome},
 		{"KIL09_KIL10_KIL11_ByTheContainersState", anOutside, containerStates},
 		{"KIL12_KillingTwiceAndAfterTheEnd", 0, killedEnded},
 	}

@@ -14,7 +14,7 @@ func streamCases() []Case {
 		{"STR01_STR03_AReaderThatTakesNothingForLong", aKernel, lateReader},
 		{"STR02_OverASlowLineNothingIsLostInSilence", aLine, slowLine},
 		{"STR04_WhatAChildPrintsLateIsRead", aKernel, heldOutput},
-		{"STR05_TMO09_HeldAtTheTimeoutIsATimeout", anOutside, heldAtTimeout},
+		{"STR05_TMO09_D04_HeldAtTheTimeoutIsATimeout", anOutside, heldAtTimeout},
 		{"STP07_STR06_STR07_STR08_AStreamThatIsNotTakenHoldsUpNobody", aLine | anOutside, notTaken},
 		{"STR09_ACutStreamIsLostAndKillStillStopsItsCommand", aLine | anOutside, cutStream},
 		{"STR10_GoneContainersEndTheOutput", anOutside, goneMidStream},

@@ -11,7 +11,7 @@ import (
 // timeoutCases are about commands that run out of time.
 func timeoutCases() []Case {
 	return []Case{
-		{"TMO01_TMO02_TMO03_TheTimeoutIsOursAndCutsTheOutput", 0, timedOut},
+		{"TMO01_TMO02_TMO03_D03_TheTimeoutIsOursAndCutsTheOutput", 0, timedOut},
 		{"TMO04_EveryByteIsCounted", aLine, everyByteCounted},
 		{"TMO05_ACountThatMayMissOutputSaysSo", aLine, countMayMiss},
 		{"TMO06_AHolderThatLeftIsNoted", anOutside, holderAtTimeout},
