@@ -175,6 +175,19 @@ func render(groups []group, by map[string][]string) string {
 		fmt.Sprintf("%d of %d rows carry a test.\n", done, total) + body.String()
 }
 
+// A row that a decision has overruled is tested, and so is the decision in its place.
+func TestD00_OverruledRowsAndTheirDecisionsAreBothTested(t *testing.T) {
+	by := shown(t)
+	for row, decision := range map[string]string{
+		"PRB-2": "D1", "PRB-3": "D1", "PRB-16": "D1", "PRB-10": "D21", "TX-14": "CFG-2", "TX-15": "CFG-2", "DUR-4": "D11", "DUR-9": "D7",
+		"NET-3": "D22", "SES-13": "D8", "EXW-1": "D19", "POL-6": "D9", "POL-11": "D26", "T20": "D4", "T01": "D31", "T02": "D31",
+	} {
+		if len(by[key(row)]) == 0 || len(by[key(decision)]) == 0 {
+			t.Errorf("%s: tests %v; %s in its place: %v", row, by[key(row)], decision, by[key(decision)])
+		}
+	}
+}
+
 func TestIDsAreReadFromNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"EXW07_RunsNothing":      "EXW7",
