@@ -163,7 +163,9 @@ func TestAttackT18_InodesAndDeepTreesAreCleanedUp(t *testing.T) {
 	}
 	bytes, inodes := e.room()
 	s := a.make(nil).SessionID
-	a.sh(s, fmt.Sprintf(deep, "/workspace")+"; "+fmt.Sprintf(deep, "/tmp"))
+	if x := a.finished(s, fmt.Sprintf(deep, "/workspace")+"; "+fmt.Sprintf(deep, "/tmp"), 300); !x.exited(0) {
+		t.Errorf("deep trees: %v", x)
+	}
 	x := a.finished(s, `mkdir /tmp/many; cd /tmp/many; i=0; while true >$i; do i=$((i+1)); done 2>&1; echo stopped at $i`, 120)
 	if _, left := e.room(); !strings.Contains(x.Stdout, "stopped at") || left > 100 {
 		t.Errorf("%d inodes left: %v", left, x)

@@ -80,11 +80,15 @@ func TestEXW11_HeldOutput(t *testing.T) {
 	})
 }
 
+// notHeld is far below the half minute and more that who could hold the output would do so
+// in these tests, and far above what a wrapper takes on a busy machine.
+const notHeld = 10 * time.Second
+
 func TestEXW11_NotHeld(t *testing.T) {
 	t.Parallel()
 	inShells(t, func(t *testing.T, b *box) {
 		w := b.sh("sleep 30 >/dev/null 2>&1 & (sleep 31 <&0 >/dev/null 2>&1 &) ; exit 4")
-		if w.code != 4 || w.took > time.Second {
+		if w.code != 4 || w.took > notHeld {
 			t.Errorf("got %d after %v", w.code, w.took)
 		}
 		if code, n := exited(w); n != 0 {
@@ -145,7 +149,7 @@ func TestEXW23_OthersNeverHold(t *testing.T) {
 			_ = root.Wait()
 		}()
 		for range 5 {
-			if w := b.run("true"); w.code != 0 || w.took > 2*time.Second {
+			if w := b.run("true"); w.code != 0 || w.took > notHeld {
 				t.Errorf("got %d after %v", w.code, w.took)
 			}
 		}

@@ -19,6 +19,8 @@ const (
 	politeness = 2 * time.Second
 	// sweepTime bounds the killing of what a process has started.
 	sweepTime = 2 * time.Second
+	// buryEvery is the time between two looks for dead children.
+	buryEvery = 50 * time.Millisecond
 )
 
 // children starts processes and ends them with what they started. What a process of
@@ -29,11 +31,12 @@ type children struct {
 	mu   sync.Mutex // held over a start, so that no child is taken for a stray
 	mine map[int]bool
 	dead chan os.Signal
-	done chan struct{}
+	over chan struct{} // closed to end reap
+	done chan struct{} // closed when it has ended
 }
 
 func newChildren(log *slog.Logger) *children {
-	c := &children{log: log, mine: map[int]bool{}, dead: make(chan os.Signal, 1), done: make(chan struct{})}
+	c := &children{log: log, mine: map[int]bool{}, dead: make(chan os.Signal, 1), over: make(chan struct{}), done: make(chan struct{})}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		log.Warn("what tools leave behind cannot be found", "error", err)
 	}
@@ -46,7 +49,7 @@ func newChildren(log *slog.Logger) *children {
 func (c *children) close() {
 	c.sweep()
 	signal.Stop(c.dead)
-	close(c.dead)
+	close(c.over)
 	<-c.done
 }
 
@@ -153,11 +156,20 @@ func (c *children) sweep() {
 // reap buries what was left behind and has ended since, until close.
 func (c *children) reap() {
 	defer close(c.done)
-	for range c.dead {
-		c.bury()
-		time.Sleep(50 * time.Millisecond) // many that end together are one look
+	defer c.bury()
+	for {
+		select {
+		case <-c.dead:
+			c.bury()
+		case <-c.over:
+			return
+		}
+		select { // many that end together are one look; the end waits for none
+		case <-time.After(buryEvery):
+		case <-c.over:
+			return
+		}
 	}
-	c.bury()
 }
 
 // bury waits for the dead children that nobody else waits for.

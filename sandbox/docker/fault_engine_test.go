@@ -64,6 +64,34 @@ func TestSES17_LostAnswersLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestNET03_ANetworkInTheMakingIsWaitedFor: the engine takes a bridge's name before it can
+// tell of its network, so that who comes second is refused and finds nothing yet.
+func TestNET03_ANetworkInTheMakingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p, proxy := faulty(t)
+	spec := specOf("")
+	spec.Network = sandbox.NetworkInternal
+	destroy(t, p, create(t, p, spec).info.ID)
+	look := enginetest.Fault{Method: "GET", Path: calls("^/networks/" + internalNetwork + "$"), Status: 404, Message: "network not found", Times: 3}
+	for kind, status := range map[string]int{"forbidden": 403, "conflict": 409} {
+		p.networks.forget()
+		proxy.Inject(look)
+		proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/networks/create$"), Status: status, Message: "cannot create network: conflicts with network", Times: 1})
+		if _, err := p.network(t.Context(), sandbox.NetworkInternal); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		proxy.Clear()
+	}
+	// Anything else is told at once.
+	p.networks.forget()
+	look.Times = 2
+	proxy.Inject(look)
+	proxy.Inject(enginetest.Fault{Method: "POST", Path: calls("^/networks/create$"), Status: 500, Message: "broken", Times: 1})
+	defer proxy.Clear()
+	_, err := p.network(t.Context(), sandbox.NetworkInternal)
+	wantError(t, err, sandbox.KindUnavailable, "")
+}
+
 func TestSES17_CreateThatCannotBeUndoneSaysSo(t *testing.T) {
 	t.Parallel()
 	p, proxy := faulty(t)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/network"
@@ -27,6 +28,10 @@ const (
 	isolatedGateway = "isolated"
 	// isolatedAPI is the first engine API whose bridges know that gateway mode.
 	isolatedAPI = "1.48"
+
+	// networkWait is how long a network that somebody else is making may take.
+	networkWait = 10 * time.Second
+	networkLook = 100 * time.Millisecond
 )
 
 var networkNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
@@ -119,6 +124,9 @@ func (p *Provider) makeNetwork(ctx context.Context, tier sandbox.Network, name s
 	}
 	_, makeErr := p.api.NetworkCreate(ctx, name, p.networkOptions(tier))
 	found, err := p.findNetwork(ctx, name)
+	if errdefs.IsPermissionDenied(makeErr) || errdefs.IsConflict(makeErr) {
+		found, err = p.awaitNetwork(ctx, name)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -128,6 +136,22 @@ func (p *Provider) makeNetwork(ctx context.Context, tier sandbox.Network, name s
 		return nil, p.networkFailed(makeErr)
 	}
 	return nil, sandbox.Errorf("make the network", sandbox.KindBusy, "the network was removed as it was made; try again")
+}
+
+// awaitNetwork finds a network that the engine will not make since it is making it already:
+// its bridge is taken before it can be looked up. nil when it does not come.
+func (p *Provider) awaitNetwork(ctx context.Context, name string) (found *network.Inspect, err error) {
+	for until := time.Now().Add(networkWait); ; {
+		found, err = p.findNetwork(ctx, name)
+		if err != nil || found != nil || time.Now().After(until) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, p.failed("find the network", context.Cause(ctx))
+		case <-time.After(networkLook):
+		}
+	}
 }
 
 func (p *Provider) networkOptions(tier sandbox.Network) network.CreateOptions {
