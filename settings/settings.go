@@ -49,7 +49,7 @@ type Docker struct {
 
 	DefaultCPU      float64 `env:"DEFAULT_CPU" envDefault:"1" min:"0|0.01" max:"4096" doc:"Cores for a session that names none; 0 is no cap."`
 	DefaultMemoryMB int64   `env:"DEFAULT_MEMORY_MB" envDefault:"1024" min:"0|6" max:"67108864" doc:"Memory in MiB for a session that names none; 0 is no cap."`
-	DefaultPids     int64   `env:"DEFAULT_PIDS" envDefault:"512" min:"0|8" max:"4194304" doc:"Processes and threads for a session that names none; 0 is no cap."`
+	DefaultPids     int64   `env:"DEFAULT_PIDS" envDefault:"512" min:"0|16" max:"4194304" doc:"Processes and threads for a session that names none; 0 is no cap."`
 	MaxCPU          float64 `env:"MAX_CPU" envDefault:"0" min:"0|0.01" max:"4096" doc:"Most cores that a session may ask for; 0 is no ceiling."`
 	MaxMemoryMB     int64   `env:"MAX_MEMORY_MB" envDefault:"0" min:"0|6" max:"67108864" doc:"Most memory in MiB that a session may ask for; 0 is no ceiling."`
 	MaxPids         int64   `env:"MAX_PIDS" envDefault:"4096" min:"0|16" max:"4194304" doc:"Most processes and threads that a session may ask for; 0 is no ceiling. Where it is not set, a greater DEFAULT_PIDS, or none, is the ceiling."`

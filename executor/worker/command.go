@@ -36,6 +36,9 @@ func failed(end ending, what string) wire.Result {
 	if end.signal != "" {
 		text = fmt.Sprintf("%s was ended by the signal %s", what, end.signal)
 	}
+	if end.oom {
+		text += " after the container ran out of memory and the kernel killed a process in it"
+	}
 	if tail := strings.TrimSpace(end.stderr.String()); tail != "" {
 		text += ": " + tail
 	} else {

@@ -160,6 +160,18 @@ func TestTX25_TheOfficialServersRunInBothModes(t *testing.T) {
 	}
 }
 
+func TestTX20_ACommandThatTheKernelKillsForItsMemorySaysSo(t *testing.T) {
+	const hungry = `python3 -c "x = b'x' * (600 << 20)"`
+	for _, script := range []string{hungry, "exec " + hungry} { // the shell tells of it, or is it
+		shell(script, nil).in(t, "").wants(t, wire.StatusError, "after the container ran out of memory and the kernel killed a process in it")
+	}
+	o := shell("kill -9 $$", nil).in(t, "")
+	o.wants(t, wire.StatusError, "SIGKILL")
+	if strings.Contains(o.Error, "memory") {
+		t.Error(o.Error)
+	}
+}
+
 func TestTX27_AREPLInAContainerDrawsAndDiesOfItsMemory(t *testing.T) {
 	id := warm(t)
 	o := python("a", "import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nv = 1").in(t, id)

@@ -26,6 +26,7 @@ var errTooMuch = fmt.Errorf("the tool printed more than %d MiB and was stopped",
 type ending struct {
 	code   int
 	signal string // that ended it, or empty
+	oom    bool   // the kernel has killed a process of the container for its memory meanwhile
 	stdout []byte
 	stderr *tail
 }
@@ -39,6 +40,7 @@ func (c *children) run(ctx context.Context, argv []string, stdin []byte, w watch
 	if err != nil {
 		return ending{}, err
 	}
+	before := kills()
 	p, err := c.start(cmd, false)
 	pipes.started()
 	if err != nil {
@@ -75,6 +77,7 @@ func (c *children) run(ctx context.Context, argv []string, stdin []byte, w watch
 		err = errTooMuch
 	}
 	end.code, end.signal = statusOf(p.state)
+	end.oom = before >= 0 && kills() > before
 	return end, err
 }
 
