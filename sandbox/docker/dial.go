@@ -67,8 +67,9 @@ func (d *dialer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // newClient makes the engine's client on d. The client reads no environment: no
 // DOCKER_* variable and no proxy setting changes where our requests go. The
-// caller settles the API's version before the first request.
-func newClient(d *dialer, userAgent string, version *apiVersion) (*client.Client, error) {
+// caller settles the API's version before the first request. stand is asked before each
+// request that changes something.
+func newClient(d *dialer, userAgent string, version *apiVersion, stand func(context.Context) error) (*client.Client, error) {
 	tr := &http.Transport{}
 	requests := &http.Client{Transport: tr, CheckRedirect: client.CheckRedirect}
 	addr := d.host.addr
@@ -92,7 +93,7 @@ func newClient(d *dialer, userAgent string, version *apiVersion) (*client.Client
 	tr.DisableCompression = true
 	tr.MaxResponseHeaderBytes = mostHeader
 	tr.MaxIdleConns, tr.MaxIdleConnsPerHost, tr.IdleConnTimeout = idleConns, idleConns, idleAfter
-	requests.Transport = versionedTransport{version, requests.Transport} // over the client's own
+	requests.Transport = fencedTransport{stand, versionedTransport{version, requests.Transport}} // over the client's own
 	return c, nil
 }
 

@@ -21,12 +21,14 @@ func (p *Provider) TakeLease(ctx context.Context, length time.Duration) (sandbox
 	if err := p.connect(ctx); err != nil {
 		return sandbox.Lease{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	ctx, cancel := context.WithTimeout(ofLease(ctx), createLimit)
 	defer cancel()
+	began := time.Now()
 	l, err := p.makeLease(ctx, 0, length)
 	if err != nil {
 		return sandbox.Lease{}, p.failed(op, err)
 	}
+	p.fence.hold(l, length, began)
 	return l, nil
 }
 
@@ -104,12 +106,21 @@ func (p *Provider) RenewLease(ctx context.Context, held sandbox.Lease, length ti
 	if err := p.connect(ctx); err != nil {
 		return sandbox.Lease{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	ctx, cancel := context.WithTimeout(ofLease(ctx), createLimit)
 	defer cancel()
+	held = p.fence.newest(held)
+	began := time.Now()
 	l, err := p.renewLease(ctx, held, length)
+	if sandbox.KindOf(err) == sandbox.KindFenced {
+		p.fence.lose(held)
+	}
 	if err != nil {
 		return sandbox.Lease{}, p.failed(op, err)
 	}
+	if l.Ref != held.Ref {
+		p.fence.replace(held, l)
+	}
+	p.fence.hold(l, length, began)
 	return l, nil
 }
 
@@ -150,8 +161,12 @@ func (p *Provider) DropLease(ctx context.Context, l sandbox.Lease) error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	ctx, cancel := context.WithTimeout(ofLease(ctx), createLimit)
 	defer cancel()
+	if l.Instance == p.cfg.Instance {
+		l = p.fence.newest(l)
+		defer p.fence.drop(l)
+	}
 	c, err := p.api.ContainerInspect(ctx, l.Ref)
 	if errdefs.IsNotFound(err) {
 		return nil

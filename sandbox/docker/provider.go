@@ -44,6 +44,7 @@ type Provider struct {
 	proofs   proofs
 	freezes  freezes
 	disks    disks
+	fence    fence
 
 	// What outlives the call that began it (a pull, a look into an image) runs
 	// in work, under life; Close ends it and waits.
@@ -84,7 +85,7 @@ func New(cfg Config) (*Provider, error) {
 		}
 	}
 	var err error
-	if p.api, err = newClient(p.dialer, userAgent(cfg), &p.version); err != nil {
+	if p.api, err = newClient(p.dialer, userAgent(cfg), &p.version, p.stand); err != nil {
 		return nil, err
 	}
 	p.life, p.endLife = context.WithCancel(context.Background()) // the provider's own life, no caller's
