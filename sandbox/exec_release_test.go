@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +75,28 @@ func TestSTR09_ACommandThatMayRunOnCanStillBeKilled(t *testing.T) {
 	}
 	if killed, err := e.Kill(sandbox.SignalKill); !killed || err != nil || b.stops != 1 {
 		t.Errorf("%v, %v, %d stops", killed, err, b.stops)
+	}
+}
+
+// TestAttackT53_RecordsOfLongCommandsAreSmall: a record is kept for an hour, and a command
+// may have more than a MiB of words.
+func TestAttackT53_RecordsOfLongCommandsAreSmall(t *testing.T) {
+	word := strings.Repeat("w", 100<<10)
+	for name, c := range map[string]struct{ argv, want []string }{
+		"short":     {[]string{"sh", "-c", "true"}, []string{"sh", "-c", "true"}},
+		"long":      {[]string{"sh", "-c", word, word}, []string{"sh", "-c", word[:1024-6]}},
+		"long name": {[]string{word, "x"}, []string{word[:1024]}},
+		"many":      {slices.Repeat([]string{"a"}, 100_000), slices.Repeat([]string{"a"}, 512)},
+	} {
+		e := sandbox.NewExec("sbx_x", sandbox.ExecSpec{ID: sandbox.NewExecID(), Argv: c.argv}, pool(t, 1024, 0, 0).New(), slog.New(slog.DiscardHandler))
+		e.Attach(&backend{})
+		e.StreamEnded(exit7)
+		e.Release()
+		if got := e.View().Argv; strings.Join(got, " ") != strings.Join(c.want, " ") {
+			t.Errorf("%s: %d words, %.40s…", name, len(got), strings.Join(got, " "))
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -83,7 +83,7 @@ func (m *Manager) restore(ctx context.Context, id string) error {
 // and what it printed, but it can be killed, it keeps its session alive while it runs,
 // and it ends when its timeout is due.
 func (m *Manager) adopt(sessionID string, e *entry, o Orphan) {
-	spec := ExecSpec{ID: o.ExecID, Argv: o.Argv}
+	spec := ExecSpec{ID: o.ExecID, Argv: beginning(o.Argv)}
 	exec := NewExec(sessionID, spec, m.spools.New(), m.log)
 	exec.Attach(o.Backend)
 	exec.Lose(LostServerRestarted, "the server was restarted while the command ran: how it ends and what it printed is lost; kill still works")

@@ -41,6 +41,11 @@ const (
 const (
 	mostEnvVariable = 128 << 10
 	mostEnv         = 1 << 20
+	// The names of a session's environment stand in a label, and labels come back with
+	// every list that any server makes of the engine: one session's are kept small.
+	mostEnvNames  = 16 << 10
+	mostLabels    = 64
+	mostLabelText = 16 << 10
 )
 
 // Policy bounds every spec. The zero value of a ceiling means that there is
@@ -230,7 +235,16 @@ func (p Policy) checkTTL(ttl time.Duration, c *Ceilings) error {
 	return nil
 }
 
-func checkEnv(s *Spec) error { return CheckEnv("env", s.Env) }
+func checkEnv(s *Spec) error {
+	all := 0
+	for name := range s.Env {
+		all += len(name)
+	}
+	if all > mostEnvNames {
+		return Invalid("env", "the names of the environment have %d bytes, the most for a session is %d; write a file instead", all, mostEnvNames)
+	}
+	return CheckEnv("env", s.Env)
+}
 
 // CheckEnv refuses environments that a command could not be given as they are.
 // The error names a faulty name and never a value.
@@ -261,7 +275,12 @@ func CheckEnv(field string, env map[string]Secret) error {
 }
 
 func checkLabels(s *Spec) error {
+	if len(s.Labels) > mostLabels {
+		return Invalid("labels", "there are %d labels, the most is %d", len(s.Labels), mostLabels)
+	}
+	all := 0
 	for name, value := range s.Labels {
+		all += len(name) + len(value)
 		switch {
 		case name == "" || len(name) > 128 || strings.ContainsAny(name, "\x00\r\n="):
 			return Invalid("labels", "%s: a label's name is 1 to 128 characters without = and line ends", quoteName(name))
@@ -270,6 +289,9 @@ func checkLabels(s *Spec) error {
 		case len(value) > 4096 || strings.ContainsRune(value, 0):
 			return Invalid("labels", "%s: a label's value is at most 4096 bytes, without NUL", quoteName(name))
 		}
+	}
+	if all > mostLabelText {
+		return Invalid("labels", "the labels have %d bytes, the most is %d", all, mostLabelText)
 	}
 	return nil
 }

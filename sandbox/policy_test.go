@@ -68,6 +68,9 @@ func TestAPI02_SES16_NET01_DUR06_SES12_SES15_CFG14_PolicyRefusesByField(t *testi
 		{"env NUL", policy, sandbox.Spec{Env: map[string]sandbox.Secret{"A": sandbox.NewSecret("x\x00y")}}, sandbox.KindInvalid, "env"},
 		{"reserved label", policy, sandbox.Spec{Labels: map[string]string{"caisson.owner": "x"}}, sandbox.KindRejected, "labels"},
 		{"reserved label, other case", policy, sandbox.Spec{Labels: map[string]string{"Caisson.owner": "x"}}, sandbox.KindRejected, "labels"},
+		{"many labels", policy, sandbox.Spec{Labels: numbered(65, "v")}, sandbox.KindInvalid, "labels"},
+		{"long labels", policy, sandbox.Spec{Labels: numbered(5, strings.Repeat("v", 4000))}, sandbox.KindInvalid, "labels"},
+		{"long names of an environment", policy, sandbox.Spec{Env: secrets(numbered(200, "v"), strings.Repeat("N", 100))}, sandbox.KindInvalid, "env"},
 		{"label with =", policy, sandbox.Spec{Labels: map[string]string{"a=b": "x"}}, sandbox.KindInvalid, "labels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,4 +150,21 @@ func TestEnvironmentsThatNoProcessCanHaveAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// numbered are n names that all have a value.
+func numbered(n int, value string) map[string]string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("n", i)] = value
+	}
+	return all
+}
+
+func secrets(values map[string]string, prefix string) map[string]sandbox.Secret {
+	all := map[string]sandbox.Secret{}
+	for name, value := range values {
+		all[prefix+name] = sandbox.NewSecret(value)
+	}
+	return all
 }

@@ -61,7 +61,7 @@ func (s ExecSpec) KeepsStdin() bool { return s.StdinOpen || len(s.Stdin) > 0 }
 type ExecView struct {
 	ID              string
 	SessionID       string
-	Argv            []string
+	Argv            []string // of one that has ended, the first KiB
 	Status          Status
 	ExitCode        *int // only when it is known
 	CommandExitCode *int // its own process has exited, while others hold the output
