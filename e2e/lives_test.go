@@ -125,8 +125,6 @@ func TestBugLC06_AttackT63_FiftyCreatesOfOneWorkspace(t *testing.T) {
 	a.ok("workspace_delete", args{"workspace_key": key})
 }
 
-// TestTTL09_SoakTwoServersOnOneEngine: one of them is restarted five times, by signal and
-// by kill, and neither loses or sees a session of the other.
 // A workspace is deleted at once after a session that had a command running in it.
 func TestBugVO01_AWorkspaceIsDeletedRightAfterItsSession(t *testing.T) {
 	t.Parallel()
@@ -202,6 +200,8 @@ func TestBugNW03_FortySessionsOfATierAreOneNetwork(t *testing.T) {
 	}
 }
 
+// TestTTL09_SoakTwoServersOnOneEngine: one of them is restarted five times, by signal and
+// by kill, and neither loses or sees a session of the other.
 func TestTTL09_SoakTwoServersOnOneEngine(t *testing.T) {
 	t.Parallel()
 	const restarts = 5

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"caisson/sandbox"
 )
 
 // capabilities are the kernel's, without their common stem.
@@ -45,7 +47,7 @@ func meantOf(name string, known []string) string {
 func readSecurityOpt(r *reader, o *Options, n node) {
 	var all []string
 	for i, text := range r.Texts(n, "security_opt") {
-		name, value, _ := strings.Cut(strings.Replace(text, ":", "=", 1), "=")
+		name, value := sandbox.SecurityOption(text)
 		switch name {
 		case noNewPrivileges:
 			switch value {

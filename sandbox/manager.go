@@ -82,7 +82,7 @@ type Manager struct {
 	sessions  map[string]*entry
 	turns     turns
 	lost      map[string]lostSession
-	execs     map[string]*record
+	execs     records
 }
 
 // entry is a session that is alive or being made.
@@ -109,12 +109,6 @@ type lostSession struct {
 	at     time.Time
 }
 
-// record is an exec and whose it is.
-type record struct {
-	owner string
-	exec  *Exec
-}
-
 // NewManager makes a manager and starts its sweep. It asks the engine nothing before
 // the first Create or Recover. Close ends it.
 func NewManager(o Options) *Manager {
@@ -126,7 +120,7 @@ func NewManager(o Options) *Manager {
 	m := &Manager{
 		provider: o.Provider, instance: o.Instance, grace: o.Grace, keep: o.Keep, policy: o.Policy, spools: o.Spools, limits: o.Limits, log: o.Log, observer: o.Observer,
 		life: life, end: end, sweeps: make(chan struct{}, 1), halt: halt, stop: stop,
-		sessions: map[string]*entry{}, turns: turns{}, lost: map[string]lostSession{}, execs: map[string]*record{},
+		sessions: map[string]*entry{}, turns: turns{}, lost: map[string]lostSession{}, execs: newRecords(),
 		tenure: newTenure(), leaseless: map[string]time.Time{},
 	}
 	m.work.Go(m.sweepLoop)

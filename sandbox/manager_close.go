@@ -29,7 +29,7 @@ func (m *Manager) runningExecs() []*Exec {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var running []*Exec
-	for _, r := range m.execs {
+	for _, r := range m.execs.byID {
 		if r.exec.View().Status == StatusRunning {
 			running = append(running, r.exec)
 		}
@@ -64,9 +64,9 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	var all []*Exec
-	for id, r := range m.execs {
+	for id, r := range m.execs.byID {
 		all = append(all, r.exec)
-		delete(m.execs, id)
+		m.execs.drop(id)
 	}
 	m.mu.Unlock()
 	m.closeExecs(all)

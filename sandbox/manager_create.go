@@ -36,7 +36,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec, progress Progress) (Inf
 	if err != nil {
 		delete(m.sessions, id)
 		if m.halted {
-			err = stoppedByOperator("create session").Because(err)
+			err = stoppedByOperator("create session").Because(errors.Join(ErrHalted, err))
 		}
 		return Info{}, err
 	}

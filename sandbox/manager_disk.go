@@ -94,7 +94,7 @@ func (m *Manager) endOverfull(o Overfull) {
 	if !ok || e.session == nil || e.leaving || m.tenure.fenced {
 		return
 	}
-	for _, r := range m.execs {
+	for _, r := range m.execs.byID {
 		if r.exec.SessionID() == o.ID && r.exec.View().Status == StatusRunning {
 			r.exec.Note("no_space", "the session was ended: "+o.Reason)
 		}

@@ -53,7 +53,7 @@ func (m *Manager) StartExec(ctx context.Context, owner Owner, sessionID string, 
 		}
 		return nil, err
 	}
-	m.execs[exec.ID()] = &record{e.owner, exec}
+	m.execs.keep(e.owner, exec)
 	m.work.Go(func() { m.watch(sessionID, e, exec) })
 	m.trimRecords()
 	return exec, nil
@@ -130,7 +130,7 @@ func (m *Manager) isGone(sessionID string) bool {
 func (m *Manager) Exec(owner Owner, id string) (*Exec, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, ok := m.execs[id]
+	r, ok := m.execs.byID[id]
 	if !ok && m.tenure.asked && !m.tenure.recovered {
 		return nil, m.unheard("find exec")
 	}
@@ -150,7 +150,7 @@ func (m *Manager) Execs(owner Owner, sessionID string) ([]*Exec, error) {
 	defer m.mu.Unlock()
 	var mine []*Exec
 	hash := owner.Hash()
-	for _, r := range m.execs {
+	for _, r := range m.execs.byID {
 		if r.owner == hash && (sessionID == "" || r.exec.SessionID() == sessionID) {
 			mine = append(mine, r.exec)
 		}
@@ -174,7 +174,7 @@ func (m *Manager) Touch(owner Owner, sessionID string) {
 // stopped.
 func (m *Manager) Drop(exec *Exec) {
 	m.mu.Lock()
-	delete(m.execs, exec.ID())
+	m.execs.drop(exec.ID())
 	m.mu.Unlock()
 	m.closeExecs([]*Exec{exec})
 }

@@ -46,6 +46,40 @@ func TestCFG11_ExecLimits(t *testing.T) {
 	})
 }
 
+// TestAttackT55_OnePrincipalsCommandsPushOutNobodyElses: the number of records is bounded.
+func TestAttackT55_OnePrincipalsCommandsPushOutNobodyElses(t *testing.T) {
+	managed(t, sandbox.Limits{Records: 6}, func(t *testing.T, m *sandbox.Manager, e *engine) {
+		ended := func(owner sandbox.Owner, session string) string {
+			exec, err := m.StartExec(t.Context(), owner, session, sandbox.ExecSpec{Argv: []string{"x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.sessions[session].last.exec.StreamEnded(exit7)
+			<-exec.Done()
+			<-time.After(time.Second)
+			return exec.ID()
+		}
+		hers := create(t, m, sandbox.Spec{TTL: time.Hour})
+		his, err := m.Create(t.Context(), sandbox.Spec{Owner: bob, TTL: time.Hour}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := []string{ended(alice, hers.ID), ended(alice, hers.ID)}
+		var last string
+		for range 20 {
+			last = ended(bob, his.ID)
+		}
+		for _, id := range kept {
+			if _, err := m.Exec(alice, id); err != nil {
+				t.Errorf("hers is gone: %v", err)
+			}
+		}
+		if _, err := m.Exec(bob, last); err != nil || len(execs(t, m, bob, "")) != 4 {
+			t.Errorf("his last: %v, %d kept", err, len(execs(t, m, bob, "")))
+		}
+	})
+}
+
 func TestD13_RecordsOutliveTheirSessionUntilRetention(t *testing.T) {
 	managed(t, sandbox.Limits{Records: 3}, func(t *testing.T, m *sandbox.Manager, e *engine) {
 		s := create(t, m, sandbox.Spec{TTL: 2 * time.Hour})

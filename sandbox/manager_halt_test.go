@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 func wantStopped(t *testing.T, err error) {
 	t.Helper()
-	if sandbox.KindOf(err) != sandbox.KindUnavailable || !strings.Contains(err.Error(), "stopped by the operator") {
+	if sandbox.KindOf(err) != sandbox.KindUnavailable || !errors.Is(err, sandbox.ErrHalted) || !strings.Contains(err.Error(), "stopped by the operator") {
 		t.Errorf("after a halt: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func (m *Manager) loseLocked(id string, e *entry, reason string) {
 	m.observer.SessionEnded(true)
 	m.log.Warn("session lost", "session", ShortID(id), "reason", reason)
 	m.forget(id, e, reason)
-	for _, r := range m.execs {
+	for _, r := range m.execs.byID {
 		if r.exec.SessionID() == id {
 			r.exec.Lose(LostContainerGone, "the session's container is gone")
 		}
@@ -51,7 +51,7 @@ func (m *Manager) loseLocked(id string, e *entry, reason string) {
 func (m *Manager) loseExecs(id, note string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.execs {
+	for _, r := range m.execs.byID {
 		if r.exec.SessionID() == id {
 			r.exec.Lose(LostContainerGone, note)
 		}

@@ -89,7 +89,7 @@ func (m *Manager) adopt(sessionID string, e *entry, o Orphan) {
 	exec.Lose(LostServerRestarted, "the server was restarted while the command ran: how it ends and what it printed is lost; kill still works")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.execs[o.ExecID] = &record{e.owner, exec}
+	m.execs.keep(e.owner, exec)
 	e.holds++
 	e.running++
 	m.work.Go(func() { m.follow(e, exec, o) })

@@ -58,7 +58,7 @@ type Census struct {
 func (m *Manager) Census() Census {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Census{Sessions: map[State]int{}, Owners: map[string]int{}, Records: len(m.execs)}
+	c := Census{Sessions: map[State]int{}, Owners: map[string]int{}, Records: len(m.execs.byID)}
 	for _, e := range m.sessions {
 		c.Sessions[e.lastSeen]++
 		c.Owners[e.owner]++

@@ -29,6 +29,17 @@ type OperatorSpec struct {
 	Files []InitialFile
 }
 
+// SecurityOption parts an entry of SecurityOpt into its name and its value, which may have
+// either sign in it: a colon parts only where there is no equals sign.
+func SecurityOption(entry string) (name, value string) {
+	sign := "="
+	if !strings.Contains(entry, sign) {
+		sign = ":"
+	}
+	name, value, _ = strings.Cut(entry, sign)
+	return name, value
+}
+
 // InitialFile is a file that is put into a container before it starts.
 type InitialFile struct {
 	Path    string // absolute and clean

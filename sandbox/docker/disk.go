@@ -85,6 +85,8 @@ func (d *diskPlan) look(ctx context.Context, p *Provider, spec sandbox.Spec, nam
 	if d.volume = found.Options[optionSize] != ""; d.volume {
 		return nil
 	}
+	ctx, cancelSizes := context.WithTimeout(ctx, measureLimit)
+	defer cancelSizes()
 	sizes, err := p.volumeSizes(ctx)
 	if err != nil {
 		return p.failed(op, err)
@@ -167,7 +169,7 @@ func sizeOption(mb int64) map[string]string {
 // volumeSizes are the sizes in bytes of the engine's volumes without options; -1
 // for one that the engine cannot measure.
 func (p *Provider) volumeSizes(ctx context.Context) (map[string]int64, error) {
-	du, err := p.api.DiskUsage(ctx, types.DiskUsageOptions{Types: []types.DiskUsageObject{types.VolumeObject}})
+	du, err := p.measure(ctx, types.VolumeObject)
 	if err != nil {
 		return nil, err
 	}

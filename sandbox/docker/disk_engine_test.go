@@ -1,9 +1,13 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"caisson/sandbox"
 	"caisson/sandbox/docker/internal/enginetest"
@@ -111,5 +115,30 @@ func TestD32_AnUploadPastTheLimitIsNoSpace(t *testing.T) {
 		if out := strings.Fields(sh(t, s, "wc -c /workspace/*; ls -A /workspace")); !slices.Equal(out, []string{"25165824", "/workspace/big", "big"}) {
 			t.Errorf("%s: left %q", image, out)
 		}
+	}
+}
+
+// Engines before 23.0 measure for one at a time and refuse everybody else.
+func TestD32_MeasurementsTakeTurns(t *testing.T) {
+	t.Parallel()
+	p, proxy := faulty(t)
+	proxy.Inject(enginetest.Fault{Method: "GET", Path: calls("^/system/df$"), Status: 500, Message: "a disk usage operation is already running", Times: 2})
+	defer proxy.Clear()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := p.volumeSizes(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	proxy.Clear()
+	p.disks.turn <- struct{}{} // one that takes long
+	defer func() { <-p.disks.turn }()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := p.volumeSizes(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }

@@ -19,6 +19,7 @@ var _ sandbox.DiskWatcher = (*Provider)(nil)
 // disks is what the provider knows of the engine's and the sessions' disks.
 type disks struct {
 	quotas quotaTrial
+	turn   chan struct{} // one token: one measurement at a time
 
 	mu    sync.Mutex
 	blind map[string]int // how often in a row a container could not be measured
@@ -132,7 +133,7 @@ func (p *Provider) diskUse(ctx context.Context, all []watched) (layers, volumes 
 			break
 		}
 	}
-	du, err := p.api.DiskUsage(ctx, types.DiskUsageOptions{Types: kinds})
+	du, err := p.measure(ctx, kinds...)
 	if err != nil && errdefs.IsInternal(err) && len(kinds) > 1 {
 		return p.diskUseEach(ctx, all)
 	}

@@ -57,6 +57,10 @@ func (p *Provider) takeOver(ctx context.Context, a *ahead, path string, body any
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	if err := p.stand(ctx); err != nil { // this connection is not the client's, which asks by itself
+		_ = conn.Close() // nothing was sent on it
+		return nil, err
+	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	reader, err := p.upgrade(conn, path, body)
 	if !stop() {

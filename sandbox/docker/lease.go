@@ -102,13 +102,26 @@ func (p *Provider) giveUpLease(ctx context.Context, ref string) {
 // changed by the container's id, so that a renewal whose answer was lost does not
 // hinder the next one.
 func (p *Provider) RenewLease(ctx context.Context, held sandbox.Lease, length time.Duration) (sandbox.Lease, error) {
+	return p.renew(ctx, held, length, func() bool { return true })
+}
+
+// renew is RenewLease where needed says so once it is this call's turn; else the lease is
+// returned as it is.
+func (p *Provider) renew(ctx context.Context, held sandbox.Lease, length time.Duration, needed func() bool) (sandbox.Lease, error) {
 	const op = "renew the lease"
 	if err := p.connect(ctx); err != nil {
 		return sandbox.Lease{}, err
 	}
 	ctx, cancel := context.WithTimeout(ofLease(ctx), createLimit)
 	defer cancel()
+	if err := p.fence.enter(ctx); err != nil {
+		return sandbox.Lease{}, p.failed(op, err)
+	}
+	defer p.fence.leave()
 	held = p.fence.newest(held)
+	if !needed() {
+		return held, nil
+	}
 	began := time.Now()
 	l, err := p.renewLease(ctx, held, length)
 	if sandbox.KindOf(err) == sandbox.KindFenced {

@@ -15,7 +15,7 @@ import (
 // changes something looks at the lease first, and renews it where it has run out. A
 // provider that has taken no lease has no fence.
 type fence struct {
-	renewing sync.Mutex // one renewal at a time; those that wait find it done
+	turn chan struct{} // one token: two renewals of a lease that was removed would outrank each other
 
 	mu       sync.Mutex
 	held     sandbox.Lease // zero: none
@@ -108,14 +108,25 @@ func (p *Provider) stand(ctx context.Context) error {
 }
 
 func (p *Provider) renewStale(ctx context.Context, held sandbox.Lease, length time.Duration) error {
-	p.fence.renewing.Lock()
-	defer p.fence.renewing.Unlock()
-	if _, _, stale, lost := p.fence.state(); !stale || lost {
-		return nil // somebody else has just done it
-	}
-	_, err := p.RenewLease(ctx, held, length)
+	_, err := p.renew(ctx, held, length, func() bool {
+		_, _, stale, lost := p.fence.state()
+		return stale && !lost // else somebody else has just done it
+	})
 	return err
 }
+
+// enter waits for the turn to renew, or for ctx: a stop has less time than a renewal that
+// the engine does not answer.
+func (f *fence) enter(ctx context.Context) error {
+	select {
+	case f.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (f *fence) leave() { <-f.turn }
 
 // fencedTransport holds what changes the engine back until this server's lease stands.
 type fencedTransport struct {

@@ -1,8 +1,12 @@
 package docker
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/docker/docker/api/types/container"
 
 	"caisson/sandbox"
 )
@@ -52,6 +56,56 @@ func TestAttackT71_AStaleLeaseIsRenewedBeforeAnythingIsChanged(t *testing.T) {
 	}
 }
 
+// Renewals that come together when a server wakes up make a lease that was removed once.
+func TestAttackT71_RenewalsAtOnceDoNotOutrankEachOther(t *testing.T) {
+	t.Parallel()
+	p := provider(t)
+	held := take(t, p, time.Minute)
+	for range 5 {
+		for _, l := range leasesOf(t, t.Context(), p) {
+			if err := p.remove(t.Context(), l.Ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.standStill(t)
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				var err error
+				if i%2 == 0 {
+					_, err = p.RenewLease(t.Context(), held, time.Minute)
+				} else {
+					err = p.stand(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if standing := leasesOf(t, t.Context(), p); len(standing) != 1 {
+			t.Errorf("standing: %+v", standing)
+		}
+	}
+}
+
+// A stop does not wait longer for its turn than it has.
+func TestAttackT71_ACallThatWaitsForARenewalEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	p := provider(t)
+	take(t, p, time.Minute)
+	p.standStill(t)
+	if err := p.fence.enter(t.Context()); err != nil { // a renewal that the engine does not answer
+		t.Fatal(err)
+	}
+	defer p.fence.leave()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := p.stand(ctx); sandbox.KindOf(err) != sandbox.KindUnavailable {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAttackT71_AServerThatStoodStillChangesNothingOfAnothers(t *testing.T) {
 	t.Parallel()
 	a := provider(t)
@@ -81,6 +135,12 @@ func TestAttackT71_AServerThatStoodStillChangesNothingOfAnothers(t *testing.T) {
 	}
 	_, err = s.Start(t.Context(), shell("echo no"), spool.New())
 	refused("exec", err)
+	made, err := b.api.ContainerExecCreate(t.Context(), containerName(id), container.ExecOptions{Cmd: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.attach(t.Context(), made.ID) // between the two calls of a start
+	refused("start of an exec", err)
 	_, err = s.WriteFiles(t.Context(), []sandbox.FileWrite{{Path: "f", Content: []byte("no")}})
 	refused("upload", err)
 	if _, err := a.List(t.Context()); err != nil {

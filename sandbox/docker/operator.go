@@ -41,7 +41,7 @@ func (p *Provider) hardening(ctx context.Context, o *sandbox.OperatorSpec) (*har
 	h := &hardening{capDrop: slices.Clone(o.CapDrop)}
 	own := p.seccomp
 	for _, entry := range o.SecurityOpt {
-		name, value, _ := strings.Cut(strings.Replace(entry, ":", "=", 1), "=")
+		name, value := sandbox.SecurityOption(entry)
 		switch name {
 		case noNewPrivileges:
 			h.securityOpt = append(h.securityOpt, strings.TrimSuffix(name+"="+value, "="))

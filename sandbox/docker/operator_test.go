@@ -19,6 +19,15 @@ func TestTX13_D31_SecurityOptionsOfARule(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"defaultAction":"SCMP_ACT_ALLOW"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	colon := filepath.Join(t.TempDir(), "a:b.json")
+	if err := os.Symlink(file, colon); err != nil {
+		t.Fatal(err)
+	}
+	for entry, want := range map[string]string{"label=type:svirt_t": "label type:svirt_t", "label:disable": "label disable", "apparmor=a=b": "apparmor a=b", "no-new-privileges": "no-new-privileges "} {
+		if name, value := sandbox.SecurityOption(entry); name+" "+value != want {
+			t.Errorf("%s: %q, %q", entry, name, value)
+		}
+	}
 	for _, c := range []struct {
 		capDrop, given, want []string
 		open                 bool
@@ -30,6 +39,7 @@ func TestTX13_D31_SecurityOptionsOfARule(t *testing.T) {
 		{nil, []string{"seccomp=unconfined", "no-new-privileges"}, []string{"no-new-privileges", "seccomp=unconfined"}, false, ""},
 		{nil, []string{"seccomp:unconfined"}, []string{"seccomp=unconfined"}, false, ""},
 		{nil, []string{"seccomp=engine"}, nil, false, ""},
+		{nil, []string{"seccomp=" + colon}, []string{`seccomp={"defaultAction":"SCMP_ACT_ALLOW"}`}, false, ""},
 		{nil, []string{"seccomp=" + file}, []string{`seccomp={"defaultAction":"SCMP_ACT_ALLOW"}`}, false, ""},
 		{nil, []string{"systempaths=unconfined"}, []string{"seccomp=OURS"}, true, ""},
 		{nil, []string{"seccomp=" + file + ".not"}, nil, false, "a profile that this server can read"},

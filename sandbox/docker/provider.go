@@ -72,7 +72,7 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = sandbox.Unobserved{}
 	}
-	p := &Provider{cfg: cfg, log: cfg.Log}
+	p := &Provider{cfg: cfg, log: cfg.Log, fence: fence{turn: make(chan struct{}, 1)}, disks: disks{turn: make(chan struct{}, 1)}}
 	if err := p.checkConfig(); err != nil {
 		return nil, err
 	}
