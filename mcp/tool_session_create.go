@@ -33,7 +33,7 @@ func (in *sessionCreateInput) fields() []field {
 		intField("memory_mb", &in.memoryMB, "How much memory it may use, in MiB."),
 		intField("pids", &in.pids, "How many processes and threads it may have."),
 		mapField("env", &in.env, "Environment variables of every command in it. Values are kept secret."),
-		mapField("labels", &in.labels, "Labels of your own, shown by session_list."),
+		mapField("labels", &in.labels, "Labels of your own, shown by session_list: at most 64, of 16 KiB together."),
 		intField("ttl_seconds", &in.ttl, "It ends when it has been idle for this long. Default: the server's, mostly an hour.").atLeast(1),
 	}
 }
