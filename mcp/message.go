@@ -108,6 +108,12 @@ func (m *message) readMeta() *rpcFault {
 // isRequest says whether the message wants an answer.
 func (m *message) isRequest() bool { return m.method != "" && m.id != nil }
 
+// opensStream says whether the message asks for a stream, which is open until
+// somebody ends it.
+func (m *message) opensStream() bool {
+	return m.isRequest() && m.method == string(mcpgo.MethodSubscriptionsListen)
+}
+
 // modern says whether the message is of the stateless protocol by its own word.
 func (m *message) modern() bool { return mcpgo.IsModernProtocol(m.meta.ProtocolVersion()) }
 

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -26,23 +27,42 @@ func (w *web) admit(rw http.ResponseWriter, r *http.Request) (_ *http.Request, l
 	if inbound := inboundOf(r.Context()); inbound != nil {
 		inbound.principal.Store(&p.Name)
 	}
-	stream := r.Method == http.MethodGet
-	ctx, leave, in := w.s.principals.enter(r.Context(), &p, stream)
+	ctx, over, _ := w.s.principals.enter(r.Context(), &p, false)
+	r = r.WithContext(withPrincipal(ctx, &p))
+	if r.Method != http.MethodGet {
+		return r, over, true
+	}
+	ctx, end, in := w.asStream(r.Context(), rw, r, nil)
+	if !in {
+		over()
+		return nil, nil, false
+	}
+	return r.WithContext(ctx), func() { end(); over() }, true
+}
+
+// asStream holds a request to the rules for streams: there are so many of one
+// principal, and each ends with the right to call. The context is ctx, which must be
+// of the request, with that end; leave must be called at the stream's end. What is
+// not let in has been answered; m is the message that asks for the stream, or nil.
+func (w *web) asStream(ctx context.Context, rw http.ResponseWriter, r *http.Request, m *message) (_ context.Context, leave func(), in bool) {
+	p := principalOf(ctx)
+	if p == nil {
+		return ctx, func() {}, true
+	}
+	ctx, leave, in = w.s.principals.enter(ctx, p, true)
 	if !in {
 		rw.Header().Set("Retry-After", "30")
-		writeRPCError(rw, http.StatusTooManyRequests, nil, rpcBusy, strconv.Itoa(maxStreams)+" streams of this principal are open, the most that may be")
+		refuse(rw, m, http.StatusTooManyRequests, rpcBusy, strconv.Itoa(maxStreams)+" streams of this principal are open, the most that may be")
 		return nil, nil, false
 	}
 	// A principal that was taken out between the two has not been seen by cut: a
 	// call is over soon, a stream would stay.
-	if stream {
-		if _, err := w.s.options.Authenticator.Authenticate(r); err != nil {
-			leave()
-			w.refuseCaller(rw, err)
-			return nil, nil, false
-		}
+	if _, err := w.s.options.Authenticator.Authenticate(r); err != nil {
+		leave()
+		w.refuseCaller(rw, err)
+		return nil, nil, false
 	}
-	return r.WithContext(withPrincipal(ctx, &p)), leave, true
+	return ctx, leave, true
 }
 
 // refuseCaller answers a request that has no principal. An error that is no Refusal

@@ -95,7 +95,16 @@ func (w *web) serveMessageOf(rw http.ResponseWriter, r *http.Request, p *peer, m
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
+	ctx := r.Context()
+	if m.opensStream() {
+		streaming, leave, ok := w.asStream(ctx, rw, r, &m)
+		if !ok {
+			return
+		}
+		defer leave()
+		ctx = streaming
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(p.ctx, func() { cancel(errClientGone) })()
 	ctx, done, fault := p.requests.begin(ctx, m.id)

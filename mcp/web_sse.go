@@ -70,17 +70,31 @@ func (w *web) serveMessage(rw http.ResponseWriter, r *http.Request) {
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context())) // the POST is answered at once
+	w.serveRequestOf(rw, r, session, m)
+}
+
+// serveRequestOf takes a request of an SSE client, which its stream answers.
+func (w *web) serveRequestOf(rw http.ResponseWriter, r *http.Request, session *clientSession, m message) {
+	ctx, leave := context.WithoutCancel(r.Context()), func() {} // the POST is answered at once
+	if m.opensStream() {
+		var ok bool
+		if ctx, leave, ok = w.asStream(ctx, rw, r, &m); !ok {
+			return
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(session.ctx, func() { cancel(errClientGone) })
 	ctx, done, fault := session.requests.begin(ctx, m.id)
 	if fault != nil {
 		cancel(nil)
 		stop()
+		leave()
 		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
 		return
 	}
 	out := session.getOut()
 	session.work.Go(func() {
+		defer leave()
 		defer stop()
 		defer cancel(nil)
 		defer done()
