@@ -72,7 +72,7 @@ func (x *ephemeral) call(ctx context.Context, e Envelope, limit time.Duration, w
 	// A name that cannot be guessed (TX-17); the worker removes it as soon as it has
 	// read it (TX-18), and it goes with the container.
 	path := "/tmp/caisson-envelope-" + NewNonce() + ".json"
-	info, err := x.manager.Create(ctx, x.spec(leastLife, sandbox.InitialFile{Path: path, Mode: 0o600, Content: sandbox.NewSecret(string(envelope))}), nil)
+	info, err := x.create(ctx, x.spec(leastLife, sandbox.InitialFile{Path: path, Mode: 0o600, Content: sandbox.NewSecret(string(envelope))}))
 	if err != nil {
 		return x.refused(ctx, limit, err)
 	}
@@ -87,7 +87,7 @@ func (x *ephemeral) call(ctx context.Context, e Envelope, limit time.Duration, w
 	o := newOutput(e.Nonce, watch, x.scrub)
 	follow(ctx, exec, o, nil)
 	view := exec.View()
-	r, found := o.result(x.ending(view))
+	r, found := x.result(o, view)
 	switch {
 	case found:
 	case view.Status == sandbox.StatusTimedOut:

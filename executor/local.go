@@ -61,7 +61,7 @@ func (l *local) Execute(ctx context.Context, e Envelope, watch Watch) Result {
 	if err != nil {
 		return at.stamp(at.refused(ctx, limit, err), began, more)
 	}
-	r, found := o.result(ending)
+	r, found := toolsOwn(o.result(ending))
 	if !found && ctx.Err() != nil {
 		r = stopped(ctx, limit, "; it may have done a part of its work")
 	}

@@ -24,6 +24,7 @@ type pool struct {
 	mu     sync.Mutex
 	closed bool
 	slots  map[slotKey]*slot
+	left   map[*slot]bool // retired ones that calls still use
 }
 
 type slotKey struct {
@@ -35,8 +36,7 @@ type slotKey struct {
 type slot struct {
 	Executor
 	ceilings *sandbox.Ceilings
-	calls    int  // under pool.mu
-	retired  bool // closed as soon as no call uses it
+	calls    int // under pool.mu
 }
 
 // take returns the executor of an instance for an owner, made now if there is none
@@ -69,7 +69,8 @@ func (p *pool) drop(s *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.calls--
-	if s.retired && s.calls == 0 {
+	if s.calls == 0 && p.left[s] {
+		delete(p.left, s)
 		p.endLater(s)
 	}
 }
@@ -81,7 +82,7 @@ func (p *pool) build(i *Instance, owner sandbox.Owner, ceilings *sandbox.Ceiling
 		return nil, sandbox.Errorf("run tool", sandbox.KindToolUnavailable, "its executor cannot be used: %s", i.Refusal)
 	}
 	at := site{
-		manager: p.manager, instance: i, owner: owner, ceilings: ceilings, worker: p.worker, scrub: newScrubber(i.Options.Env),
+		manager: p.manager, instance: i, owner: owner, ceilings: ceilings, worker: p.worker, scrub: newScrubber(i.Options.Env), spare: p.spare,
 		log: p.log.With("executor", i.label(), "owner", owner.Hash()),
 	}
 	switch {
@@ -101,13 +102,15 @@ func (p *pool) build(i *Instance, owner sandbox.Owner, ceilings *sandbox.Ceiling
 func (p *pool) retire(key slotKey) {
 	s := p.slots[key]
 	delete(p.slots, key)
-	s.retired = true
-	if s.calls == 0 {
-		p.endLater(s)
+	if s.calls > 0 {
+		p.left[s] = true
+		return
 	}
+	p.endLater(s)
 }
 
-// endLater closes one executor in the background; what fails is logged.
+// endLater closes one executor in the background; what fails is logged. p.mu is held,
+// and the pool is not closed.
 func (p *pool) endLater(s *slot) {
 	p.work.Go(func() { _ = p.end(context.Background(), s) })
 }
@@ -182,8 +185,8 @@ func (p *pool) spare(ctx context.Context, owner sandbox.Owner) bool {
 	return slices.ContainsFunc(idle, func(w *warm) bool { return w.spare(ctx) })
 }
 
-// close closes all executors side by side, also when one fails (POL-15), and waits
-// for them within ctx.
+// close closes all executors side by side, also when one fails (POL-15), and those
+// that were retired and have calls in flight, and waits for them within ctx.
 func (p *pool) close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -191,6 +194,10 @@ func (p *pool) close(ctx context.Context) error {
 	for key, s := range p.slots {
 		all = append(all, s)
 		delete(p.slots, key)
+	}
+	for s := range p.left {
+		all = append(all, s)
+		delete(p.left, s) // nobody adds to p.work from here on
 	}
 	p.mu.Unlock()
 	errs := make([]error, len(all)+1)

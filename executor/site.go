@@ -41,6 +41,9 @@ type site struct {
 	log      *slog.Logger
 	worker   []string // argv of the worker in the container
 	scrub    *scrubber
+	// spare gives a container of the owner's up that nobody uses, and says whether there
+	// was one. It waits for its removal, within ctx.
+	spare func(context.Context, sandbox.Owner) bool
 }
 
 // label names an executor in a log.
@@ -62,6 +65,16 @@ func (p *site) spec(idle time.Duration, files ...sandbox.InitialFile) sandbox.Sp
 			Runtime: o.Runtime, User: o.User, PullPolicy: o.PullPolicy, Files: files,
 		},
 	}
+}
+
+// create makes a container. Where there may be no more of them, one that nobody uses
+// makes room: it is the container that was refused, so nothing of the call has run.
+func (p *site) create(ctx context.Context, spec sandbox.Spec) (sandbox.Info, error) {
+	info, err := p.manager.Create(ctx, spec, nil)
+	if err != nil && sandbox.KindOf(err) == sandbox.KindLimit && p.spare(ctx, p.owner) {
+		return p.manager.Create(ctx, spec, nil)
+	}
+	return info, err
 }
 
 // path is the PATH of the rule's env, or nothing. It stands with the container, where
@@ -205,6 +218,20 @@ func (p *site) ending(v sandbox.ExecView) string {
 	default:
 		return ""
 	}
+}
+
+// result is what a worker's exec has given, or how it ended without a result.
+func (p *site) result(o *output, v sandbox.ExecView) (r Result, found bool) {
+	return toolsOwn(o.result(p.ending(v)))
+}
+
+// toolsOwn takes out of a tool's own result what only the server says of a call: what
+// became of it (failure, started), and where it ran.
+func toolsOwn(r Result, found bool) (Result, bool) {
+	for _, name := range []string{"failure", "started", "executor", "mode", "rule", "container", "exec_id", "duration_ms"} {
+		delete(r.Metadata, name)
+	}
+	return r, found
 }
 
 // timedOut is the failure of a call that has had its time (TX-20).

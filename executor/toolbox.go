@@ -52,7 +52,7 @@ func NewToolbox(o ToolboxOptions) *Toolbox {
 	life, end := context.WithCancel(context.Background()) // the toolbox's own life, until Close
 	t := &Toolbox{
 		owner: o.Owner, log: o.Log, life: life, end: end,
-		pool: &pool{manager: o.Manager, log: o.Log, local: o.Local, worker: o.worker, slots: map[slotKey]*slot{}},
+		pool: &pool{manager: o.Manager, log: o.Log, local: o.Local, worker: o.worker, slots: map[slotKey]*slot{}, left: map[*slot]bool{}},
 	}
 	if len(t.pool.worker) == 0 {
 		t.pool.worker = []string{"caisson-worker"}
@@ -207,19 +207,14 @@ func (t *Toolbox) Call(ctx context.Context, c Caller, name string, arguments jso
 	return result, nil
 }
 
-// execute runs an envelope on the executor of an instance for an owner. One that
-// finds no room for a container is given that of another which nobody uses.
+// execute runs an envelope on the executor of an instance for an owner.
 func (t *Toolbox) execute(ctx context.Context, i *Instance, owner sandbox.Owner, ceilings *sandbox.Ceilings, e Envelope, w Watch) (Result, error) {
 	x, drop, err := t.pool.take(i, owner, ceilings)
 	if err != nil {
 		return Result{}, err
 	}
 	defer drop()
-	result := x.Execute(ctx, e, w)
-	if word(result, "failure") == sandbox.KindLimit.String() && t.pool.spare(ctx, owner) {
-		result = x.Execute(ctx, e, w)
-	}
-	return result, nil
+	return x.Execute(ctx, e, w), nil
 }
 
 // resolve finds a tool and where it runs, or says why it does not.

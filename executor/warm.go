@@ -36,6 +36,8 @@ type box struct {
 	gone   chan struct{} // closed when it is given up
 	why    string        // and for what, as calls in flight are told
 	idle   *time.Timer
+
+	removed chan struct{} // closed once its removal is over, where it was given up after it had been made
 }
 
 func newWarm(p site) *warm {
@@ -100,11 +102,11 @@ func closedError() error {
 // the last of them has gone away it is given up. w.mu is held.
 func (w *warm) begin() *box {
 	ctx, cancel := context.WithCancel(w.life)
-	b := &box{made: make(chan struct{}), gone: make(chan struct{}), cancel: cancel}
+	b := &box{made: make(chan struct{}), gone: make(chan struct{}), removed: make(chan struct{}), cancel: cancel}
 	w.box = b
 	w.work.Go(func() {
 		defer cancel()
-		info, err := w.manager.Create(ctx, w.spec(w.instance.Options.IdleTTL), nil)
+		info, err := w.create(ctx, w.spec(w.instance.Options.IdleTTL))
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		b.id, b.err = info.ID, err
@@ -148,7 +150,8 @@ func (w *warm) retireIdle(b *box) bool {
 	return true
 }
 
-// spare gives the container up now if no call uses it, to make room for others.
+// spare gives the container up now if no call uses it, to make room for others, and
+// waits for its removal alone, or for ctx: the next container may be in the making.
 func (w *warm) spare(ctx context.Context) bool {
 	w.mu.Lock()
 	b := w.box
@@ -156,7 +159,12 @@ func (w *warm) spare(ctx context.Context) bool {
 	if b == nil || !w.retireIdle(b) {
 		return false
 	}
-	return wait(ctx, &w.work) == nil
+	select {
+	case <-b.removed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // retire gives a container up. Calls in flight in it are told why; the next call
@@ -184,7 +192,10 @@ func (w *warm) retireLocked(b *box, why string) {
 		return
 	}
 	if b.err == nil {
-		w.work.Go(func() { w.destroy(b.id) })
+		w.work.Go(func() {
+			defer close(b.removed)
+			w.destroy(b.id)
+		})
 	}
 }
 
@@ -218,7 +229,7 @@ func (w *warm) call(ctx context.Context, b *box, e Envelope, limit time.Duration
 	if view.Status == sandbox.StatusTimedOut || view.Status == sandbox.StatusRunning && ctx.Err() != nil {
 		return w.cut(ctx, b, exec, limit), false
 	}
-	r, found := o.result(w.ending(view))
+	r, found := w.result(o, view)
 	switch {
 	case found:
 		w.settle(b, exec)
