@@ -21,11 +21,24 @@ import (
 // of an envelope.
 const mostArguments = 48 << 20
 
-// checkArguments holds the arguments of a call against its tool's schema. The
-// error is KindInvalid and names the argument at fault (TX-2).
-func checkArguments(schema *jsonschema.Schema, arguments json.RawMessage) error {
+// checker checks the arguments of a tool. It is read-only once made.
+type checker struct {
+	schema *jsonschema.Schema // nil: any object will do
+	width  int                // schemas that one value may be held against
+}
+
+// check holds the arguments of a call against the tool's schema, and what the check
+// costs against its bounds. The error is KindInvalid and names the argument at fault
+// (TX-2).
+func (c checker) check(arguments json.RawMessage) error {
 	if len(arguments) > mostArguments {
 		return sandbox.Errorf("check arguments", sandbox.KindTooLarge, "the arguments have %d bytes, at most %d can be sent", len(arguments), mostArguments)
+	}
+	if !json.Valid(arguments) {
+		return sandbox.Invalid("arguments", "the arguments are no JSON object")
+	}
+	if err := countValues(arguments, min(mostValues, mostChecks/max(c.width, 1))); err != nil {
+		return err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
 	if err != nil {
@@ -35,10 +48,13 @@ func checkArguments(schema *jsonschema.Schema, arguments json.RawMessage) error 
 	if !ok {
 		return sandbox.Invalid("arguments", "the arguments are an object")
 	}
-	if schema == nil {
+	if err := checkNumbers(object, nil); err != nil {
+		return err
+	}
+	if c.schema == nil {
 		return nil
 	}
-	err = schema.Validate(object)
+	err = c.schema.Validate(object)
 	var fault *jsonschema.ValidationError
 	switch {
 	case err == nil:
@@ -46,7 +62,7 @@ func checkArguments(schema *jsonschema.Schema, arguments json.RawMessage) error 
 	case !errors.As(err, &fault):
 		return sandbox.Invalid("arguments", "the arguments do not match the tool's schema")
 	}
-	return sentence(innermost(fault), schema)
+	return sentence(innermost(fault), c.schema)
 }
 
 // innermost is the cause that lies deepest in the arguments, the first of several:

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"caisson/sandbox"
 )
 
@@ -54,7 +52,7 @@ type entry struct {
 	path    string         // of the envelope
 	method  string         // of a toolkit: the tool's own name
 	parts   map[string]any // what the tool is made from
-	schema  *jsonschema.Schema
+	checker checker        // of arguments
 }
 
 // envelope makes the envelope of one call, for a client session: a REPL is one for
@@ -104,18 +102,15 @@ func (m *Manifest) own() []*entry {
 		instance := m.policies[0].Resolve(e.subject).Rule.Instance
 		e.Destructive = true
 		e.OpenWorld = instance.Executor != Docker || instance.Options.Network != sandbox.NetworkNone
-		e.shape()
+		e.take(acceptable(e.InputSchema))
 	}
 	return all
 }
 
-// shape brings an entry's schema into the form that clients accept, and makes it
-// ready to check arguments.
-func (e *entry) shape() {
-	schema, said := acceptable(e.InputSchema)
-	if said != "" {
-		e.Description = cutAt(e.Description, longestDescription-len(said)-1) + "\n" + said
+// take gives an entry the form of its schema.
+func (e *entry) take(f form) {
+	if f.said != "" {
+		e.Description = cutAt(e.Description, longestDescription-len(f.said)-len("…\n")) + "\n" + f.said
 	}
-	e.InputSchema = schema
-	e.schema, _ = compile(schema) // an acceptable one compiles
+	e.InputSchema, e.checker = f.schema, f.checker
 }

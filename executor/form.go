@@ -12,7 +12,8 @@ import (
 
 // The bounds of a schema that a toolkit's server gives.
 const (
-	mostSchema      = 64 << 10 // as it came, in bytes
+	mostSchema      = 64 << 10 // as it came and as it is passed on, in bytes
+	mostSchemas     = 1 << 20  // those of one toolkit, as they are passed on
 	mostSchemaNodes = 4000     // with its references put in their places
 	mostSchemaDepth = 24
 	mostSchemaText  = 1 << 10 // one description in it, in bytes
@@ -25,30 +26,62 @@ var propertyForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // anything is the schema that a tool gets whose own cannot be passed on.
 const anything = `{"additionalProperties":true,"properties":{},"type":"object"}`
 
+// form is a schema as clients and models accept it, ready to check arguments. It is
+// read-only once made.
+type form struct {
+	schema  json.RawMessage
+	checker checker
+	said    string // what was left out, for the tool's description; empty: nothing was
+}
+
 // acceptable brings a schema into the form that clients and models accept: an
 // object with properties at the root, without combinators or references there;
 // references to the schema's own definitions are put in their places. Whatever
-// cannot be is left out, never made stricter: the server itself still checks. Said
-// is what was left out, for the tool's description; empty: nothing was.
-func acceptable(raw json.RawMessage) (schema json.RawMessage, said string) {
+// cannot be is left out, never made stricter: the server itself still checks.
+func acceptable(raw json.RawMessage) form {
+	f, err := formOf(raw)
+	if err == nil {
+		return f
+	}
+	text := "Its arguments cannot be described: " + err.Error() + "."
+	if len(raw) <= mostSchema {
+		text += " It begins: " + cutAt(compact(raw), mostSaid)
+	}
+	return undescribed(text)
+}
+
+// undescribed is the form of a schema that cannot be passed on.
+func undescribed(said string) form {
+	schema, _ := compile([]byte(anything)) // it is one
+	return form{schema: json.RawMessage(anything), checker: checker{schema: schema, width: 1}, said: said}
+}
+
+// formOf is acceptable, but for a schema that cannot be passed on at all. The error
+// says why, as half a sentence about the arguments.
+func formOf(raw json.RawMessage) (form, error) {
 	root, err := decodeSchema(raw)
 	if err != nil {
-		return json.RawMessage(anything), "Its arguments cannot be described: " + err.Error() + "."
+		return form{}, err
 	}
-	w := schemaWalk{root: root}
+	tooLarge := fmt.Errorf("their schema is too large or nests too deep: with its references put in their places it may have %d bytes and %d parts, %d deep", mostSchema, mostSchemaNodes, mostSchemaDepth)
+	w := schemaWalk{root: root, room: mostSchema}
 	flat, ok := w.schema(root, nil, 0).(map[string]any)
-	if !ok || w.nodes > mostSchemaNodes {
-		return json.RawMessage(anything), "Its arguments cannot be described: their schema is too large or nests too deep. It begins: " + cutAt(compact(raw), mostSaid)
+	if !ok || w.over() {
+		return form{}, tooLarge
 	}
-	extra := rooted(flat)
+	said := rooted(flat)
 	text, err := json.Marshal(flat)
-	if err == nil {
-		_, err = compile(text)
-	}
 	if err != nil {
-		return json.RawMessage(anything), "Its arguments cannot be described: their schema is none. It begins: " + cutAt(compact(raw), mostSaid)
+		return form{}, errors.New("their schema is none")
 	}
-	return text, extra
+	if len(text) > mostSchema {
+		return form{}, tooLarge
+	}
+	schema, err := compile(text)
+	if err != nil {
+		return form{}, errors.New("their schema is none")
+	}
+	return form{schema: text, checker: checker{schema: schema, width: width(flat)}, said: said}, nil
 }
 
 func decodeSchema(raw json.RawMessage) (map[string]any, error) {

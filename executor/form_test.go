@@ -1,8 +1,12 @@
 package executor_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"caisson/executor"
+	"caisson/sandbox"
 )
 
 // Each schema as a server gives it, as clients get it, and a word of what is said
@@ -57,6 +61,149 @@ func doubling() string {
 		b.WriteString(`"` + string(c) + `":{"anyOf":[` + next + "," + next + `]},`)
 	}
 	return b.String() + `"z":{}`
+}
+
+// What stands behind a reference is small, and becomes large where it is put.
+func TestAttackT54_ASchemaThatGrowsIsNotPassedOn(t *testing.T) {
+	many := func(name, part string) string {
+		var b strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&b, `%q:%s,`, fmt.Sprint(name, i), part)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	grows := func(word, value string) string {
+		return `{"$defs":{"a":{` + word + `:` + value + `},"b":{"properties":{` + many("x", `{"$ref":"#/$defs/a"}`) + `}}},"properties":{` + many("y", `{"$ref":"#/$defs/b"}`) + `}}`
+	}
+	long := `"` + strings.Repeat("x", 50<<10) + `"`
+	for what, schema := range map[string]string{
+		"enum":        grows(`"enum"`, "["+long+"]"),
+		"default":     grows(`"default"`, `{"a":[`+long+"]}"),
+		"unknown":     grows(`"x-of-ours"`, long),
+		"long word":   grows(long, `1`),
+		"description": grows(`"description"`, long), // is cut, and yet there a thousand times
+		"nested":      `{"properties":{"a":{"default":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}}`,
+	} {
+		r := startRig(t)
+		r.play("Kit", serves(object{"name": "t", "description": "D.", "inputSchema": raw(schema)}))
+		r.open(kit)
+		r.Listed(t.Context())
+		d := r.definition("k_t")
+		if string(d.InputSchema) != `{"additionalProperties":true,"properties":{},"type":"object"}` || !strings.Contains(d.Description, "too large") {
+			t.Errorf("%s: %d bytes, %.300s", what, len(d.InputSchema), d.Description)
+		}
+		r.call("k_t", `{"anything":1}`)
+	}
+}
+
+// Numbers that the schema compiler fails on, or computes with for minutes.
+func TestAttackT54_ANumberInASchemaIsBounded(t *testing.T) {
+	for _, number := range []string{"1e-2000000", "1e999999", "1" + strings.Repeat("0", 50000)} {
+		for _, word := range []string{"minimum", "multipleOf", "maxLength"} {
+			r := startRig(t)
+			r.play("Kit", serves(object{"name": "t", "inputSchema": raw(`{"properties":{"a":{"` + word + `":` + number + `}}}`)}))
+			r.open(kit)
+			r.Listed(t.Context())
+			if d := r.definition("k_t"); !strings.Contains(d.Description, "their schema is none") {
+				t.Errorf("%s %.20s: %.300s", word, number, d.Description)
+			}
+		}
+	}
+}
+
+func TestAttackT54_TheSchemasOfOneToolkitAreBoundedTogether(t *testing.T) {
+	r := startRig(t)
+	var all []object
+	for i := range 100 {
+		all = append(all, object{"name": fmt.Sprintf("t%03d", i), "description": "D.", "inputSchema": object{"properties": object{"a": object{"default": strings.Repeat("x", 60<<10)}}}})
+	}
+	r.play("Kit", serves(all...))
+	r.open("toolkits: [{name: Kit, tool_prefix: k, command: [serve], include: ['t09?']}]\n")
+	r.Listed(t.Context())
+	for _, d := range r.Definitions() { // what is left out takes nobody's room
+		if len(d.InputSchema) < 60<<10 {
+			t.Errorf("%s: %s", d.Name, d.InputSchema)
+		}
+	}
+	r.Reload(parse(t, kit, wide())) // lets all through
+	r.Listed(t.Context())
+	size, whole := 0, 0
+	for _, d := range r.Definitions() {
+		size += len(d.InputSchema)
+		if d.Description == "D." {
+			whole++
+		} else if !strings.Contains(d.Description, "the schemas of this toolkit have more than 1048576 bytes together") {
+			t.Errorf("%s: %s", d.Name, d.Description)
+		}
+	}
+	if len(r.Definitions()) != 100 || size > 1200<<10 || whole < 15 {
+		t.Errorf("%d bytes, %d with their own", size, whole)
+	}
+	r.call("k_t099", `{"anything":1}`)
+}
+
+func TestTX02_AnOperatorsSchemaThatCannotBeGivenToClientsIsAFault(t *testing.T) {
+	schema := "{type: object, properties: {a: {default: " + strings.Repeat("x", 70<<10) + "}}}"
+	_, err := executor.Parse("m.yaml", []byte("tools: [{name: t, description: x, command: [x], input_schema: "+schema+"}]\n"), wide())
+	if err == nil || !strings.Contains(err.Error(), "input_schema cannot be given to clients") {
+		t.Errorf("%.300v", err)
+	}
+}
+
+// The check of arguments cannot be stopped: what it costs is bounded before.
+func TestAttackT54_ArgumentsThatCostTooMuchToCheckAreRefused(t *testing.T) {
+	r := startRig(t)
+	var branches, required []string
+	for i := range 1000 {
+		branches = append(branches, fmt.Sprintf(`{"const":%d}`, i))
+		required = append(required, fmt.Sprintf(`"r%d"`, i))
+	}
+	r.play("Kit", serves(
+		object{"name": "wide", "inputSchema": raw(`{"properties":{"a":{"type":"array","items":{"anyOf":[` + strings.Join(branches, ",") + `]}}}}`)},
+		object{"name": "wants", "inputSchema": raw(`{"properties":{"a":{"type":"array","items":{"required":[` + strings.Join(required, ",") + `]}}}}`)},
+	))
+	r.open(kit + `
+tools:
+  - name: t
+    description: x
+    command: [x]
+    input_schema:
+      type: object
+      properties:
+        paths: {type: array, items: {type: string}}
+        n: {type: array, items: {type: integer, minimum: 1, multipleOf: 2}}
+        x: {}
+  - {name: py, description: x, repl: python}
+`)
+	r.Listed(t.Context())
+	many := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	for _, c := range [][4]string{
+		{"t", `{"x":1,"paths":` + many("0", 1<<20) + `}`, "paths", "more than 100000 values"},
+		{"t", `{"paths":` + many("[[]]", 60000) + `}`, "paths", "more than 100000 values"},
+		{"t", `{"x":{"y":` + many(`{"z":1}`, 100000) + `}}`, "x", "hand large data over in a file"},
+		{"t", `{"n":[4,1e-999999]}`, "n[1]", "exponent is -400 to 400"},
+		{"t", `{"n":[4,1E+999999999999999999999]}`, "n[1]", "exponent is -400 to 400"},
+		{"t", `{"x":{"deep":[{"y":` + strings.Repeat("9", 1001) + `}]}}`, "x.deep[0].y", "at most 1000 characters"},
+		{"py", `{"code":"1","timeout_seconds":1e-2000000}`, "timeout_seconds", "exponent"},
+		{"k_wide", `{"a":` + many("-1", 5000) + `}`, "a", "more than"},
+		{"k_wants", `{"a":` + many("{}", 50000) + `}`, "a", "more than"},
+	} {
+		e := r.refusal(caller("alice"), c[0], c[1])
+		if e.Kind != sandbox.KindInvalid || e.Field != c[2] || !strings.Contains(e.Text, c[3]) {
+			t.Errorf("%s %.40s: %v, %q", c[0], c[1], e, e.Field)
+		}
+	}
+	for _, c := range [][2]string{
+		{"t", `{"paths":` + many(`"a,b[c{"`, 90000) + `}`},
+		{"t", `{"n":[4,1e300,2E2],"x":[1e-300,` + strings.Repeat("9", 900) + `]}`},
+		{"k_wide", `{"a":` + many("7", 100) + `}`},
+	} {
+		if result := r.call(c[0], c[1]); !result.Success {
+			t.Errorf("%s %.40s: %s", c[0], c[1], result.Error)
+		}
+	}
 }
 
 func TestTX02_ArgumentsAreCheckedBeforeTheEngineIsAsked(t *testing.T) {

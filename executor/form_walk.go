@@ -1,16 +1,29 @@
 package executor
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
 
 // schemaWalk copies a schema that a third party wrote: references to its own
 // definitions in their places, texts cleaned and cut, nothing that nobody would
-// see.
+// see. What stands behind a reference is written again at each, so that what is
+// written is counted, and not what was read alone.
 type schemaWalk struct {
 	root  map[string]any
 	nodes int // copied; past the bound nothing more is
+	room  int // bytes that may still be written
+}
+
+// over says whether a bound is passed. The copy is worth nothing then.
+func (w *schemaWalk) over() bool { return w.nodes > mostSchemaNodes || w.room < 0 }
+
+// spend takes bytes from the room, with what JSON puts around them, and says whether
+// there was as much.
+func (w *schemaWalk) spend(bytes int) bool {
+	w.room -= bytes + len(`"":,`)
+	return !w.over()
 }
 
 // Words of a schema by what stands behind them.
@@ -34,9 +47,11 @@ func (schemaWalk) leftOut() []string { // what a copy without references has no 
 func (w *schemaWalk) schema(value any, way []string, depth int) any {
 	w.nodes++
 	given, ok := value.(map[string]any)
+	if depth > mostSchemaDepth {
+		w.room = -1
+	}
 	switch {
-	case w.nodes > mostSchemaNodes || depth > mostSchemaDepth:
-		w.nodes = mostSchemaNodes + 1
+	case w.over():
 		return map[string]any{}
 	case !ok:
 		if flag, isBool := value.(bool); isBool {
@@ -47,8 +62,13 @@ func (w *schemaWalk) schema(value any, way []string, depth int) any {
 	given, way = w.follow(given, way)
 	copied := map[string]any{}
 	for word, part := range given {
+		if slices.Contains(w.leftOut(), word) {
+			continue
+		}
+		if !w.spend(len(word)) {
+			return copied
+		}
 		switch list, isList := part.([]any); {
-		case slices.Contains(w.leftOut(), word):
 		case slices.Contains(w.ofNamed(), word):
 			copied[word] = w.named(part, way, depth)
 		case isList && slices.Contains(w.ofSchemas(), word):
@@ -61,9 +81,11 @@ func (w *schemaWalk) schema(value any, way []string, depth int) any {
 			copied[word] = w.schema(part, way, depth+1)
 		case word == "description" || word == "title":
 			if text, isText := part.(string); isText {
-				copied[word] = cutAt(clean(text), mostSchemaText)
+				text = cutAt(clean(text), mostSchemaText)
+				copied[word] = text
+				w.spend(len(text))
 			}
-		case !hides(word) && !hides(part): // an enum that hides something is left out whole
+		case w.spend(size(part, depth)) && !hides(word) && !hides(part): // an enum that hides something is left out whole
 			copied[word] = part
 		}
 	}
@@ -75,7 +97,7 @@ func (w *schemaWalk) named(value any, way []string, depth int) any {
 	copied := map[string]any{}
 	all, _ := value.(map[string]any)
 	for name, part := range all {
-		if !hides(name) {
+		if w.spend(len(name)) && !hides(name) {
 			copied[name] = w.schema(part, way, depth+1)
 		}
 	}
@@ -126,6 +148,30 @@ func (w *schemaWalk) definition(ref string) (map[string]any, bool) {
 	}
 	found, ok := at.(map[string]any)
 	return found, ok
+}
+
+// size is about how many bytes a value has as JSON; one that nests too deep has more
+// than any schema may.
+func size(value any, depth int) int {
+	if depth > mostSchemaDepth {
+		return mostSchema
+	}
+	n := len("null,")
+	switch v := value.(type) {
+	case string:
+		n += len(v)
+	case json.Number:
+		n += len(v)
+	case []any:
+		for _, item := range v {
+			n += size(item, depth+1)
+		}
+	case map[string]any:
+		for name, part := range v {
+			n += len(name) + size(part, depth+1)
+		}
+	}
+	return n
 }
 
 // hides says whether a value has a text in it that nobody would see whole.

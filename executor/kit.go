@@ -110,6 +110,7 @@ func (t *Toolbox) listOnce(k *kit) (final bool) {
 		t.fail(k, err.Error())
 		return false
 	}
+	tools = k.formed(tools) // before the lock: it may take a while
 	t.mu.Lock()
 	before := k.tools
 	k.tools, k.failed, k.reviewed = tools, "", time.Now()

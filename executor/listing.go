@@ -25,6 +25,8 @@ type listed struct {
 		Idempotent  bool   `json:"idempotentHint"`
 		OpenWorld   *bool  `json:"openWorldHint"`
 	} `json:"annotations"`
+
+	form *form // of the schema, where the toolkit's filter lets the tool through; see formed
 }
 
 // pin is the hash of a definition, by which the operator approves it: SHA-256 in
@@ -82,6 +84,9 @@ func (t Toolkit) entries(tools []listed, taken map[string]bool) []*entry {
 		taken[name] = true
 		s := t.subject(name)
 		s.Toolkit, s.Prefix = t.Name, t.Prefix
+		if l.form == nil {
+			continue // formed comes before
+		}
 		e := &entry{
 			Definition: l.definition(name), subject: s, path: ToolkitPath, method: l.Name,
 			parts: map[string]any{"name": t.Name, "command": t.Command},
@@ -89,10 +94,33 @@ func (t Toolkit) entries(tools []listed, taken map[string]bool) []*entry {
 		if pin, ok := t.Pins[l.Name]; ok && pin != l.pin() {
 			e.Blocked = fmt.Sprintf("the definition of this tool is not the one that was pinned; it is sha256:%s now, which the operator may approve in the manifest", l.pin())
 		}
-		e.shape()
+		e.take(*l.form)
 		all = append(all, e)
 	}
 	return all
+}
+
+// formed gives the tools of a list that the toolkit's filter lets through the forms
+// of their schemas, those that have none yet. The tools after the ones whose schemas
+// fill mostSchemas are served without theirs.
+func (t Toolkit) formed(tools []listed) []listed {
+	tools = slices.Clone(tools)
+	room := mostSchemas
+	for i := range tools {
+		l := &tools[i]
+		switch {
+		case !t.Includes(l.Name):
+			continue
+		case l.form != nil:
+		case room < len(anything):
+			l.form = new(undescribed(fmt.Sprintf("Its arguments cannot be described: the schemas of this toolkit have more than %d bytes together.", mostSchemas)))
+		default:
+			f := acceptable(l.InputSchema)
+			l.form = &f
+		}
+		room -= len(l.form.schema)
+	}
+	return tools
 }
 
 // definition is what clients are told, cleaned and cut.

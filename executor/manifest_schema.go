@@ -38,6 +38,10 @@ func (r *manifestReader) schema(n node) json.RawMessage {
 		r.Add(n.At, "input_schema is no JSON schema: %s", err)
 		return nil
 	}
+	if _, err := formOf(text.Bytes()); err != nil { // its tool would take anything
+		r.Add(n.At, "input_schema cannot be given to clients: %s", err)
+		return nil
+	}
 	return text.Bytes()
 }
 
@@ -46,6 +50,9 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
+	}
+	if err := checkNumbers(doc, nil); err != nil { // the compiler fails on some
+		return nil, errors.New(textOf(err))
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})

@@ -70,7 +70,7 @@ func (t *Toolbox) load(m *Manifest) {
 	for _, declared := range m.Toolkits {
 		k := newKit(t.life, declared)
 		if i := slices.IndexFunc(before, func(b *kit) bool { return b.same(declared) }); i >= 0 {
-			k.tools = before[i].tools // until the new list is there
+			k.tools = k.formed(before[i].tools) // until the new list is there
 		}
 		t.kits = append(t.kits, k)
 	}
@@ -186,7 +186,7 @@ func (t *Toolbox) Call(ctx context.Context, c Caller, name string, arguments jso
 	if err != nil {
 		return Result{}, err
 	}
-	if err := checkArguments(e.schema, arguments); err != nil {
+	if err := e.checker.check(arguments); err != nil {
 		return Result{}, err
 	}
 	envelope, err := e.envelope(arguments, c.Client)
