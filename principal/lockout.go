@@ -13,53 +13,61 @@ import (
 const (
 	mostFailures  = 10
 	failureWindow = 5 * time.Minute
-	// mostAddresses bounds the table; when it is full, the address that failed
-	// first is forgotten first.
+	// mostAddresses bounds each of the two tables; when one is full, the address whose
+	// window began first, or that was used least recently, is forgotten.
 	mostAddresses = 4096
-	// mostTrusted bounds how many principals of one address are remembered.
-	mostTrusted = 64
 )
 
 // lockout counts the wrong tokens of each address. Whoever has shown a right one
 // from an address before stays in, whatever others do behind the same address: a
-// proxy's or a company's is shared by many.
+// proxy's or a company's is shared by many. The tables are two so that wrong tokens,
+// from however many addresses, make nobody forgotten who has shown a right one. It
+// may be used concurrently.
 type lockout struct {
 	now func() time.Time
 
-	mu        sync.Mutex
-	addresses map[string]*address
+	mu      sync.Mutex
+	guesses map[string]*guesses
+	friends map[string]*friends
 }
 
-type address struct {
+// guesses are the wrong tokens of one address.
+type guesses struct {
 	began    time.Time // of the window
 	failures int
-	known    map[string]struct{} // names of principals that have shown a right token
+}
+
+// friends are those who have shown a right token from one address. Their names are the
+// operator's, so there are no more of them than the file of principals has had.
+type friends struct {
+	last  time.Time // that one of them came
+	names map[string]struct{}
 }
 
 func newLockout(now func() time.Time) *lockout {
-	return &lockout{now: now, addresses: map[string]*address{}}
+	return &lockout{now: now, guesses: map[string]*guesses{}, friends: map[string]*friends{}}
 }
 
 // locked says for how long an address is locked out still; 0: it is not.
 func (l *lockout) locked(at string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.addresses[at]
-	if a == nil || a.failures < mostFailures {
+	g := l.guesses[at]
+	if g == nil || g.failures < mostFailures {
 		return 0
 	}
-	return max(0, a.began.Add(failureWindow).Sub(l.now()))
+	return max(0, g.began.Add(failureWindow).Sub(l.now()))
 }
 
 // trusts says whether a principal has shown a right token from an address.
 func (l *lockout) trusts(at, name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.addresses[at]
-	if a == nil {
+	f := l.friends[at]
+	if f == nil {
 		return false
 	}
-	_, ok := a.known[name]
+	_, ok := f.names[name]
 	return ok
 }
 
@@ -67,50 +75,51 @@ func (l *lockout) trusts(at, name string) bool {
 func (l *lockout) trusted(at string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.addresses[at]
-	return a != nil && len(a.known) > 0
+	return l.friends[at] != nil
 }
 
 // failed counts a wrong token; now says that the address is locked out with it.
 func (l *lockout) failed(at string) (now bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.of(at)
-	if at := l.now(); at.Sub(a.began) >= failureWindow {
-		a.began, a.failures = at, 0
+	g := l.guesses[at]
+	if g == nil {
+		makeRoom(l.guesses, func(g *guesses) time.Time { return g.began })
+		g = &guesses{}
+		l.guesses[at] = g
 	}
-	a.failures++
-	return a.failures == mostFailures
+	if at := l.now(); at.Sub(g.began) >= failureWindow {
+		g.began, g.failures = at, 0
+	}
+	g.failures++
+	return g.failures == mostFailures
 }
 
 // succeeded remembers who has shown a right token from where.
 func (l *lockout) succeeded(at, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.of(at)
-	if len(a.known) >= mostTrusted {
-		clear(a.known)
+	f := l.friends[at]
+	if f == nil {
+		makeRoom(l.friends, func(f *friends) time.Time { return f.last })
+		f = &friends{names: map[string]struct{}{}}
+		l.friends[at] = f
 	}
-	a.known[name] = struct{}{}
+	f.last, f.names[name] = l.now(), struct{}{}
 }
 
-// of returns the record of an address, made when there is none. l.mu is held.
-func (l *lockout) of(at string) *address {
-	if a := l.addresses[at]; a != nil {
-		return a
+// makeRoom takes the oldest address out of a full table.
+func makeRoom[T any](table map[string]T, age func(T) time.Time) {
+	if len(table) < mostAddresses {
+		return
 	}
-	if len(l.addresses) >= mostAddresses {
-		var oldest string
-		for other, a := range l.addresses {
-			if oldest == "" || a.began.Before(l.addresses[oldest].began) {
-				oldest = other
-			}
+	var oldest string
+	for at, v := range table {
+		if oldest == "" || age(v).Before(age(table[oldest])) {
+			oldest = at
 		}
-		delete(l.addresses, oldest)
 	}
-	a := &address{began: l.now(), known: map[string]struct{}{}}
-	l.addresses[at] = a
-	return a
+	delete(table, oldest)
 }
 
 // addressOf is where a request comes from: a host, or the network that one host
