@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -13,8 +15,7 @@ import (
 	"caisson/settings"
 )
 
-// certificateEvery is how often a handshake may look whether the files have
-// changed.
+// certificateEvery is how often one may look whether the files have changed.
 const certificateEvery = time.Second
 
 // certificate is the endpoint's own TLS: its certificate, and the authority that
@@ -26,7 +27,7 @@ type certificate struct {
 
 	mu     sync.Mutex
 	looked time.Time
-	seen   string // what the files were when they were read
+	seen   [sha256.Size]byte // digest of the files' contents when they were read
 	config *tls.Config
 }
 
@@ -37,13 +38,13 @@ func openCertificate(m settings.MCP, log *slog.Logger) (*certificate, error) {
 		return nil, nil
 	}
 	c := &certificate{cert: m.TLSCertPath, key: m.TLSKeyPath, clientCA: m.TLSClientCAPath, log: log}
-	c.seen = c.stamp()
 	var wrong certificateFault
-	config, err := c.read()
+	found := c.files()
+	config, err := found.config()
 	if errors.As(err, &wrong) {
 		return nil, settings.Faults(nil).With(settings.MCPPrefix+wrong.setting, wrong.text)
 	}
-	c.config, c.looked = config, time.Now()
+	c.config, c.seen, c.looked = config, found.digest(), time.Now()
 	return c, err
 }
 
@@ -64,8 +65,8 @@ func (c *certificate) server() *tls.Config {
 	}
 }
 
-// current is what the files say, looked at once in certificateEvery. The same
-// value stays for as long as they do not change: with a new one, connections that
+// current is what the files say, looked at once in certificateEvery, by handshakes
+// and by requests alike. The same value stays for as long as they do not change: with a new one, connections that
 // were resumed from before are verified anew.
 func (c *certificate) current() *tls.Config {
 	c.mu.Lock()
@@ -74,12 +75,13 @@ func (c *certificate) current() *tls.Config {
 		return c.config
 	}
 	c.looked = time.Now()
-	stamp := c.stamp()
-	if stamp == c.seen {
+	found := c.files()
+	digest := found.digest()
+	if digest == c.seen {
 		return c.config
 	}
-	c.seen = stamp
-	config, err := c.read()
+	c.seen = digest
+	config, err := found.config()
 	if err != nil {
 		c.log.Error("the endpoint's certificate has changed and cannot be used; the one before stays in force", "error", err)
 		return c.config
@@ -89,33 +91,57 @@ func (c *certificate) current() *tls.Config {
 	return config
 }
 
-func (c *certificate) stamp() string {
-	stamp := ""
-	for _, name := range []string{c.cert, c.key, c.clientCA} {
-		if info, err := os.Stat(name); err == nil {
-			stamp += fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Sys(), "|")
-		}
-	}
-	return stamp
+// pemFiles is what the files of a certificate hold at one moment.
+type pemFiles struct{ cert, key, clientCA pemFile }
+
+type pemFile struct {
+	named bool
+	text  []byte
+	err   error
 }
 
-func (c *certificate) read() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+// files reads the files. What is compared later are their contents: a file that was
+// copied anew, touched or only read has not changed.
+func (c *certificate) files() pemFiles {
+	read := func(name string) (f pemFile) {
+		if f.named = name != ""; f.named {
+			f.text, f.err = os.ReadFile(name)
+		}
+		return f
+	}
+	return pemFiles{read(c.cert), read(c.key), read(c.clientCA)}
+}
+
+func (p pemFiles) digest() [sha256.Size]byte {
+	all := sha256.New()
+	for _, f := range []pemFile{p.cert, p.key, p.clientCA} {
+		_, _ = fmt.Fprintln(all, len(f.text), f.err) // it never fails
+		_, _ = all.Write(f.text)
+	}
+	return [sha256.Size]byte(all.Sum(nil))
+}
+
+// config makes of the files what a handshake needs. The error is certificateFault.
+func (p pemFiles) config() (*tls.Config, error) {
+	err := cmp.Or(p.cert.err, p.key.err)
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = tls.X509KeyPair(p.cert.text, p.key.text)
+	}
 	if err != nil {
 		return nil, certificateFault{"TLS_CERT_PATH", "and TLS_KEY_PATH cannot be used: " + err.Error()}
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair},
 	}
-	if c.clientCA == "" {
+	if !p.clientCA.named {
 		return config, nil
 	}
-	text, err := os.ReadFile(c.clientCA)
-	if err != nil {
-		return nil, certificateFault{"TLS_CLIENT_CA_PATH", "cannot be read: " + err.Error()}
+	if p.clientCA.err != nil {
+		return nil, certificateFault{"TLS_CLIENT_CA_PATH", "cannot be read: " + p.clientCA.err.Error()}
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !config.ClientCAs.AppendCertsFromPEM(text) {
+	if !config.ClientCAs.AppendCertsFromPEM(p.clientCA.text) {
 		return nil, certificateFault{"TLS_CLIENT_CA_PATH", "holds no certificate"}
 	}
 	return config, nil

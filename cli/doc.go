@@ -21,6 +21,8 @@
 //	signals         ends the serving context at the first signal; the second
 //	                has its default effect, which ends the process at once
 //	HTTP accept     http.Server.Serve, ended by Shutdown and waited for
+//	HTTP request    where clients show certificates: sees whether its authority
+//	                stays; its request waits for it
 //
 // The MCP server and the manager own theirs and end them when closed.
 package cli

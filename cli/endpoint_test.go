@@ -76,8 +76,13 @@ func (a *authority) write(t *testing.T, name, kind string, raw []byte) string {
 	return name
 }
 
-// issue writes the certificate and the key of a name.
+// issue writes the certificate and the key of a name, good for an hour.
 func (a *authority) issue(t *testing.T, cn string) (cert, key string, serial int64) {
+	t.Helper()
+	return a.issueUntil(t, cn, time.Now().Add(time.Hour))
+}
+
+func (a *authority) issueUntil(t *testing.T, cn string, end time.Time) (cert, key string, serial int64) {
 	t.Helper()
 	mine, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -85,7 +90,7 @@ func (a *authority) issue(t *testing.T, cn string) (cert, key string, serial int
 	}
 	a.next++
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(a.next), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(a.next), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour), NotAfter: end,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, mine.Public(), a.key)
 	if err != nil {

@@ -32,7 +32,7 @@ func (v *serving) serveHTTP(ctx context.Context) error {
 		return fmt.Errorf("listen on SANDBOX_MCP_ADDR: %w", err)
 	}
 	web := &http.Server{
-		Handler:           v.server.Handler(),
+		Handler:           v.certificate.guard(v.server.Handler()),
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -1,12 +1,14 @@
 package principal
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,35 +57,52 @@ func (d *Door) Close() {
 	}
 }
 
-// Authenticate returns who makes a request, or a *Refusal. It waits for the
+// Authenticate returns who makes a request, or a *Refusal. What the principal has shown
+// ends with the first of its token and its connection's certificate. It waits for the
 // issuer alone, and no longer than a few seconds.
 func (d *Door) Authenticate(r *http.Request) (Principal, error) {
 	if hasQuery(r) {
 		return Principal{}, &Refusal{Status: http.StatusBadRequest, Challenge: d.challenge(r, "invalid_request"), Text: "no parameter is taken in this address: credentials do not belong there, where logs keep them. Send them as Authorization: Bearer"}
 	}
+	ends, ok := certificateEnd(r)
+	if ok && !d.o.Now().Before(ends) {
+		return Principal{}, &Refusal{Status: http.StatusForbidden, Text: "the client certificate has ended"}
+	}
+	p, err := d.caller(r)
+	switch {
+	case err != nil:
+		return Principal{}, err
+	case ok && (p.Until.IsZero() || ends.Before(p.Until)):
+		p = p.until(ends)
+	}
+	return *p, nil
+}
+
+// caller is who makes a request, by what it shows; its Until is that of its token.
+func (d *Door) caller(r *http.Request) (*Principal, error) {
 	byCertificate, shown := d.certificate(r)
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
 		switch {
 		case byCertificate != nil:
-			return *byCertificate, nil
+			return byCertificate, nil
 		case shown:
-			return Principal{}, &Refusal{Status: http.StatusForbidden, Text: "the client certificate is no principal's"}
+			return nil, &Refusal{Status: http.StatusForbidden, Text: "the client certificate is no principal's"}
 		}
-		return Principal{}, &Refusal{Status: http.StatusUnauthorized, Challenge: d.challenge(r, ""), Text: "who calls? Send Authorization: Bearer with a token"}
+		return nil, &Refusal{Status: http.StatusUnauthorized, Challenge: d.challenge(r, ""), Text: "who calls? Send Authorization: Bearer with a token"}
 	}
 	token, ok := bearer(headers)
 	if !ok {
-		return Principal{}, d.failed(r, "invalid_request", "one Authorization header is taken, with Bearer and a token", nil)
+		return nil, d.failed(r, "invalid_request", "one Authorization header is taken, with Bearer and a token", nil)
 	}
 	p, err := d.byToken(r, token)
 	switch {
 	case err != nil:
-		return Principal{}, err
+		return nil, err
 	case byCertificate != nil && byCertificate.Name != p.Name:
-		return Principal{}, &Refusal{Status: http.StatusForbidden, Text: "the token and the client certificate are of different principals"}
+		return nil, &Refusal{Status: http.StatusForbidden, Text: "the token and the client certificate are of different principals"}
 	}
-	return *p, nil
+	return p, nil
 }
 
 // byToken finds a token's principal. A locked-out address is told so whether its
@@ -135,6 +154,25 @@ func (d *Door) certificate(r *http.Request) (p *Principal, shown bool) {
 		return nil, false
 	}
 	return d.o.Keeper.Book().byCertificate(r.TLS.VerifiedChains[0][0].Subject.CommonName), true
+}
+
+// certificateEnd is when the client certificate ends that a connection was verified
+// with: its best chain, which ends with the first certificate in it that does. ok says
+// that there is one.
+func certificateEnd(r *http.Request) (end time.Time, ok bool) {
+	if r.TLS == nil {
+		return end, false
+	}
+	for _, chain := range r.TLS.VerifiedChains {
+		if len(chain) == 0 {
+			continue
+		}
+		first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
+		if !ok || first.After(end) {
+			end, ok = first, true
+		}
+	}
+	return end, ok
 }
 
 // bearer reads the token of the only Authorization header that there may be.

@@ -165,7 +165,7 @@ func TestClientCertificatesAreAThirdWay(t *testing.T) {
 	d := principal.NewDoor(principal.DoorOptions{Keeper: k})
 	with := func(cn string, authorization ...string) *http.Request {
 		r := request(t, "/mcp", authorization...)
-		cert := &x509.Certificate{Subject: pkix.Name{CommonName: cn}}
+		cert := &x509.Certificate{Subject: pkix.Name{CommonName: cn}, NotAfter: time.Now().Add(time.Hour)}
 		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 		return r
 	}
@@ -187,5 +187,51 @@ func TestClientCertificatesAreAThirdWay(t *testing.T) {
 	unverified.TLS.VerifiedChains = nil
 	if got := refused(t, d, unverified); got.Status != http.StatusUnauthorized {
 		t.Errorf("a certificate that nobody verified: %+v", got)
+	}
+}
+
+// What a certificate has shown ends with it, and with whatever signed it, also where a
+// token says who it is.
+func TestAttackT46_ACertificateIsNoneAfterItsEnd(t *testing.T) {
+	k, _, _ := kept(t, twoOf())
+	now := time.Now()
+	d := principal.NewDoor(principal.DoorOptions{Keeper: k, Now: func() time.Time { return now }})
+	chain := func(hours ...int) (chain []*x509.Certificate) {
+		for _, h := range hours {
+			chain = append(chain, &x509.Certificate{Subject: pkix.Name{CommonName: "cn-b"}, NotAfter: now.Add(time.Duration(h) * time.Hour)})
+		}
+		return chain
+	}
+	for _, row := range []struct {
+		name   string
+		chains [][]*x509.Certificate
+		hours  int
+	}{
+		{"the leaf first", [][]*x509.Certificate{chain(2, 5, 9)}, 2},
+		{"an authority first", [][]*x509.Certificate{chain(5, 2, 9)}, 2},
+		{"the best of several", [][]*x509.Certificate{chain(5, 2, 9), chain(5, 9), chain(5, 1)}, 5},
+	} {
+		began := now
+		for _, authorization := range [][]string{nil, {"Bearer " + tokenB}} {
+			now = began
+			r := request(t, "/mcp", authorization...)
+			r.TLS = &tls.ConnectionState{VerifiedChains: row.chains}
+			end := began.Add(time.Duration(row.hours) * time.Hour)
+			if p, err := d.Authenticate(r); err != nil || p.Name != "b" || !p.Until.Equal(end) {
+				t.Errorf("%s %v: %q until %v, %v", row.name, authorization, p.Name, p.Until, err)
+			}
+			now = end.Add(-time.Second)
+			if _, err := d.Authenticate(r); err != nil {
+				t.Errorf("%s %v: before its end: %v", row.name, authorization, err)
+			}
+			now = end
+			if got := refused(t, d, r); got.Status != http.StatusForbidden || !strings.Contains(got.Text, "ended") {
+				t.Errorf("%s %v: %+v", row.name, authorization, got)
+			}
+		}
+		now = began
+	}
+	if p, err := d.Authenticate(request(t, "/mcp", "Bearer "+tokenB)); err != nil || !p.Until.IsZero() {
+		t.Errorf("without one: until %v, %v", p.Until, err)
 	}
 }
