@@ -40,3 +40,10 @@ type Caller struct {
 	Ceilings   *sandbox.Ceilings
 	Permission *Permission // travels to the tool; nil: nothing does
 }
+
+// tools is the owner of the containers that run tools for the caller.
+func (c Caller) tools() sandbox.Owner {
+	owner := c.Owner
+	owner.Tools = true
+	return owner
+}

@@ -24,18 +24,17 @@ type kit struct {
 	life  context.Context
 	end   context.CancelFunc
 
-	tools     []listed             // as they are served; nil: not known yet
-	listing   bool                 // the list is not there yet, and is asked for (again)
-	changed   map[string]string    // why a tool is blocked whose definition has changed since, by its own name
-	failed    string               // why it could not be listed
-	seen      map[string]time.Time // containers whose list has been looked at, and when
-	reviewing bool
-	reviewed  time.Time // when a list was looked at last
-	noticed   time.Time // when one was for a notice of the server
+	tools   []listed          // as they are served; nil: not known yet
+	listing bool              // the list is not there yet, and is asked for (again)
+	changed map[string]string // why a tool is blocked whose definition has changed since, by its own name
+	failed  string            // why it could not be listed
+	looks   map[slotKey]*look // what is known of the list where its tools run
+	home    slotKey           // where it was listed; set, with rule, before anything is looked at again
+	rule    Resolution
 }
 
 func newKit(life context.Context, declared Toolkit) *kit {
-	k := &kit{Toolkit: declared, listing: true, tried: make(chan struct{}), changed: map[string]string{}, seen: map[string]time.Time{}}
+	k := &kit{Toolkit: declared, listing: true, tried: make(chan struct{}), changed: map[string]string{}, looks: map[slotKey]*look{}}
 	k.life, k.end = context.WithCancel(life)
 	return k
 }
@@ -113,8 +112,9 @@ func (t *Toolbox) listOnce(k *kit) (final bool) {
 	tools = k.formed(tools) // before the lock: it may take a while
 	t.mu.Lock()
 	before := k.tools
-	k.tools, k.failed, k.reviewed = tools, "", time.Now()
-	k.seen[container] = k.reviewed
+	k.tools, k.failed, k.rule, k.home = tools, "", r, slotKey{r.Rule.Instance, owner}
+	home := k.look(k.home)
+	home.container, home.next = container, time.Now().Add(reviewGap)
 	t.assemble()
 	t.mu.Unlock()
 	t.log.Info("toolkit listed", "toolkit", k.Name, "tools", len(tools))

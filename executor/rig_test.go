@@ -37,7 +37,8 @@ type rig struct {
 type run struct {
 	sandboxtest.Command
 	executor.Envelope
-	raw string
+	raw   string
+	owner string // of the container
 }
 
 type logBook struct {
@@ -143,7 +144,8 @@ func (r *rig) worker(c sandboxtest.Command) int {
 	if err != nil {
 		return 2
 	}
-	call := run{c, e, string(text)}
+	spec, _ := r.fake.SpecOf(c.Session)
+	call := run{c, e, string(text), spec.Owner.Name}
 	r.mu.Lock()
 	r.calls = append(r.calls, call)
 	f := r.tools[strings.Trim(string(e.InitArgs["name"])+string(e.InitArgs["agent_ref"]), `"`)]

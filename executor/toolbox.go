@@ -194,8 +194,7 @@ func (t *Toolbox) Call(ctx context.Context, c Caller, name string, arguments jso
 		return Result{}, sandbox.Errorf("run tool", sandbox.KindInternal, "").Because(err)
 	}
 	envelope.Permission, envelope.Timeout, envelope.Webhook = c.Permission, r.Timeout, r.Webhook
-	owner := c.Owner
-	owner.Tools = true
+	owner := c.tools()
 	log := t.log.With("tool", name, "rule", r.name())
 	watch := Watch{Progress: progress, Stderr: func(line string) { log.Debug("tool's standard error", "line", line) }}
 	result, err := t.execute(ctx, r.Rule.Instance, owner, c.Ceilings, envelope, watch)
@@ -241,11 +240,14 @@ func (t *Toolbox) resolve(c Caller, name string) (Resolution, *entry, error) {
 		return Resolution{}, nil, sandbox.Invalid("name", "there is no tool %s; %s", shown(name), meant(name, t.names()))
 	}
 	r := policy.Resolve(e.subject)
+	changed := t.changedFor(e, slotKey{r.Rule.Instance, c.tools()})
 	switch reason := r.Refusal(); {
 	case e.Blocked != "":
 		return unavailable("%s", e.Blocked)
 	case reason != "":
 		return unavailable("%s", reason)
+	case changed != "":
+		return unavailable("%s", changed)
 	}
 	return r, e, nil
 }
