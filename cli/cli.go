@@ -14,9 +14,10 @@ import (
 
 // The exit statuses.
 const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitSetting = 2
+	exitOK       = 0
+	exitFailed   = 1
+	exitSetting  = 2
+	exitReplaced = 3
 )
 
 // Process is what the program gets from its surroundings.
@@ -45,7 +46,11 @@ func Run(ctx context.Context, p Process) int {
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	err := root.ExecuteContext(ctx)
+	return p.status(root.ExecuteContext(ctx))
+}
+
+// status is what the program exits with after err, which it shows where nobody has yet.
+func (p Process) status(err error) int {
 	var (
 		faults settings.Faults
 		wrong  executor.Faults
@@ -59,6 +64,9 @@ func Run(ctx context.Context, p Process) int {
 		return exitFailed
 	case errors.As(err, &status):
 		return int(status)
+	case errors.Is(err, errReplaced):
+		_, _ = fmt.Fprintf(p.Stderr, "caisson: %v\n", err)
+		return exitReplaced
 	case errors.As(err, &faults):
 		printFaults(p.Stderr, faults)
 		return exitSetting

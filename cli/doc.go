@@ -8,6 +8,9 @@
 //	1  something failed at run time, or doctor found something that fails
 //	2  a setting, a manifest or the command line is wrong; every fault is on
 //	   standard error
+//	3  for serve: another server has taken this one's SANDBOX_DOCKER_INSTANCE.
+//	   Whoever starts servers again must not start this one: it would take the
+//	   instance back
 //
 // # Streams
 //

@@ -50,6 +50,10 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 // drainGrace is how long commands that run may go on when the server is asked to end.
 const drainGrace = 3 * time.Second
 
+// errReplaced ends a server whose place another has taken. It has an exit status of its
+// own: started again it would take the place back, and the two would take turns for ever.
+var errReplaced = errors.New("another server has been started under this one's SANDBOX_DOCKER_INSTANCE and has taken its sessions over")
+
 // graceful returns the context that the server serves under. It ends when ctx has and the
 // commands that ran then have ended or had their grace, or when another server has taken
 // this one's place. The returned function waits for what watches over that, and tells of
@@ -68,7 +72,7 @@ func (v *serving) graceful(ctx context.Context) (context.Context, func() error) 
 		select {
 		case <-serving.Done():
 		case <-v.manager.Fenced():
-			end(errors.New("another server has been started under this one's SANDBOX_DOCKER_INSTANCE and has taken its sessions over"))
+			end(errReplaced)
 		case <-ctx.Done():
 			grace, cancel := context.WithTimeout(serving, drainGrace)
 			defer cancel()

@@ -106,18 +106,29 @@ func TestNET04_SES09_TheComposeFileSharesTheClientIdentityAndNothingElse(t *test
 	if err := yaml.Unmarshal([]byte(deployed(t, "compose.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	engine, server, door := file.Services["engine"], file.Services["caisson"], file.Services["door"]
-	if len(file.Services) != 3 || server.Image == "" || door.Image == "" {
+	engine, server, door, network := file.Services["engine"], file.Services["caisson"], file.Services["door"], file.Services["network"]
+	if len(file.Services) != 4 || server.Image == "" || door.Image == "" || network.Image == "" {
 		t.Fatalf("services: %+v", file.Services)
 	}
-	if !slices.Equal(server.Volumes, []string{"client-identity:/certs/client:ro"}) {
+	if !slices.Equal(server.Volumes, []string{"client-identity:/certs/client:ro", "audit:/var/log/caisson"}) {
 		t.Errorf("the server mounts %v", server.Volumes)
+	}
+	for who, s := range file.Services {
+		if slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasPrefix(v, "audit:") }) != (who == "caisson") {
+			t.Errorf("who has the audit log: %s mounts %v", who, s.Volumes)
+		}
 	}
 	if len(engine.Ports) != 0 || !engine.Privileged || server.Privileged || door.Privileged {
 		t.Errorf("engine %+v, server %+v, door %+v", engine, server, door)
 	}
-	if door.NetworkMode != "service:caisson" || !slices.Equal(server.Ports, []string{"8443:8443"}) {
-		t.Errorf("the way in: %v, %v", door.NetworkMode, server.Ports)
+	// Who ends and is started again by itself gets into the network that it had: neither of
+	// the two holds it for the other.
+	if door.NetworkMode != "service:network" || server.NetworkMode != "service:network" || network.NetworkMode != "" ||
+		!slices.Equal(network.Ports, []string{"8443:8443"}) || len(server.Ports)+len(door.Ports) != 0 {
+		t.Errorf("the way in: %v, %v, %+v", door.NetworkMode, server.NetworkMode, network)
+	}
+	if len(network.Volumes) != 0 || !slices.Equal(network.Entrypoint, []string{"sleep", "infinity"}) {
+		t.Errorf("what holds the network does more than that: %+v", network)
 	}
 	for who, s := range file.Services {
 		if who != "engine" && (!s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"})) {
@@ -159,6 +170,49 @@ func TestNET04_SES09_TheComposeFileSharesTheClientIdentityAndNothingElse(t *test
 		if !strings.Contains(got, want) {
 			t.Errorf("the engine's entry point lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// What the door passes is what clients are to reach: the endpoints, and where a 401 points
+// to. What operators ask for stays behind it.
+func TestTheDoorPassesWhatClientsNeedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	m := regexp.MustCompile(`(?m)^ *location ~ (\S+) \{$`).FindAllStringSubmatch(deployed(t, "door.conf"), -1)
+	if len(m) != 1 {
+		t.Fatalf("locations: %v", m)
+	}
+	passed := regexp.MustCompile(m[0][1])
+	const metadata = "/.well-known/oauth-protected-resource"
+	for _, path := range []string{"/mcp", "/sse", "/message", metadata, metadata + "/mcp", metadata + "/sse"} {
+		if !passed.MatchString(path) {
+			t.Errorf("%s is not passed", path)
+		}
+	}
+	for _, path := range []string{"/", "/readyz", "/healthz", "/metrics", "/mcp/", "/mcpx", "/x/mcp", metadata + "x", metadata + "/message", metadata + "/", "/xwell-known/oauth-protected-resource"} {
+		if passed.MatchString(path) {
+			t.Errorf("%s is passed", path)
+		}
+	}
+}
+
+// The audit log's file can be where the files of deploy/ say that it is, though nothing
+// else can be written.
+func TestAttackT59_TheAuditLogHasAPlaceWhereTheServerRuns(t *testing.T) {
+	t.Parallel()
+	const place = "/var/log/caisson"
+	setting := regexp.MustCompile(`(?m)^\s*#SANDBOX_MCP_AUDIT_FILE(?:=|: )(\S+)$`)
+	for _, name := range []string{"caisson.env", "compose.yaml"} {
+		if m := setting.FindStringSubmatch(deployed(t, name)); m == nil || filepath.Dir(m[1]) != place {
+			t.Errorf("%s: %v", name, m)
+		}
+	}
+	if text := deployed(t, "caisson.service"); !strings.Contains(text, "\nLogsDirectory="+filepath.Base(place)+"\n") || !strings.Contains(text, "\nProtectSystem=strict\n") {
+		t.Error("the unit gives it no directory")
+	}
+	dir := filepath.Join(t.TempDir(), "tree")
+	out(t, "../deploy/tree", dir, "../deploy/tree", "../deploy/tree")
+	if info, err := os.Stat(dir + place); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+		t.Errorf("in the image: %v %v", info, err)
 	}
 }
 
