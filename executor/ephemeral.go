@@ -84,7 +84,8 @@ func (x *ephemeral) call(ctx context.Context, e Envelope, limit time.Duration, w
 	}
 	defer x.manager.Drop(exec)
 	more["exec_id"] = sandbox.ShortID(exec.ID())
-	o := newOutput(e.Nonce, watch, x.scrub)
+	o := newOutput(e, watch, &x.site, ctx.Done())
+	defer o.close()
 	follow(ctx, exec, o, nil)
 	view := exec.View()
 	r, found := x.result(o, view)

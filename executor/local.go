@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"caisson/sandbox"
 )
 
 // The bounds of a process on the server's own host.
@@ -28,6 +30,8 @@ type local struct {
 	argv     []string
 	log      *slog.Logger
 	scrub    *scrubber
+	owner    sandbox.Owner
+	large    *largeResults
 	life     context.Context
 	end      context.CancelCauseFunc
 
@@ -36,14 +40,14 @@ type local struct {
 	calls  sync.WaitGroup
 }
 
-func newLocal(i *Instance, argv []string, log *slog.Logger) *local {
+func newLocal(p site, argv []string) *local {
 	life, end := context.WithCancelCause(context.Background()) // the executor's own life, until Close
-	return &local{instance: i, argv: argv, log: log, scrub: newScrubber(i.Options.Env), life: life, end: end}
+	return &local{instance: p.instance, argv: argv, log: p.log, scrub: p.scrub, owner: p.owner, large: p.large, life: life, end: end}
 }
 
 // Execute implements Executor.
 func (l *local) Execute(ctx context.Context, e Envelope, watch Watch) Result {
-	at := site{instance: l.instance, log: l.log, scrub: l.scrub}
+	at := site{instance: l.instance, owner: l.owner, log: l.log, scrub: l.scrub, large: l.large}
 	began, limit := time.Now(), e.Timeout
 	more := map[string]string{"mode": "process"}
 	if !l.enter() {
@@ -56,7 +60,8 @@ func (l *local) Execute(ctx context.Context, e Envelope, watch Watch) Result {
 	defer cut(nil)
 	defer context.AfterFunc(l.life, func() { cut(errClosed) })()
 	e.Timeout = given(ctx, e)
-	o := newOutput(e.Nonce, watch, l.scrub)
+	o := newOutput(e, watch, &at, ctx.Done())
+	defer o.close()
 	ending, err := l.run(ctx, e, o)
 	if err != nil {
 		return at.stamp(at.refused(ctx, limit, err), began, more)

@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 
 	"caisson/executor/wire"
+	"caisson/sandbox"
 )
 
 // The bounds of what is taken of a worker's output, whatever it prints.
 const (
-	mostResult  = 64 << 20 // the result's block, in bytes
+	mostResult  = 8 << 20  // the result's block, in bytes
+	mostSmall   = 64 << 10 // a block that is read without a place among the large ones
 	mostLine    = 64 << 10 // a line outside the block that may be a marker or progress
 	mostStderr  = 4 << 10  // a line of standard error that is told
 	mostLines   = 1000     // lines of standard error that are told of one call
@@ -26,6 +28,11 @@ type output struct {
 	nonce string
 	watch Watch
 	scrub *scrubber
+	whose sandbox.Owner
+	large *largeResults
+	holds bool               // a place among the large results, until close
+	ends  [2]<-chan struct{} // end the wait for one
+	list  bool               // the result is a toolkit's list of tools, which is taken whole
 
 	line   []byte // the line that has not ended
 	long   bool   // and is too long to be anything but chatter
@@ -33,6 +40,7 @@ type output struct {
 	whole  bool   // the end marker has come
 	kept   bytes.Buffer
 	over   bool // the block is larger than its bound
+	late   bool // the call ended before there was a place for it
 	gap    bool // something in between is missing
 	tail   []byte
 	cut    bool // there was more chatter than the tail has
@@ -44,8 +52,30 @@ type output struct {
 	lines   int
 }
 
-func newOutput(nonce string, w Watch, s *scrubber) *output {
-	return &output{nonce: nonce, watch: w, scrub: s, done: -1}
+// newOutput makes one for a call on a site. close gives back what it holds; a closed
+// ends channel means that nobody waits for the result any more.
+func newOutput(e Envelope, w Watch, p *site, ends ...<-chan struct{}) *output {
+	o := &output{nonce: e.Nonce, watch: w, scrub: p.scrub, whose: p.owner, large: p.large, list: e.ToolPath == ToolkitListPath, done: -1}
+	copy(o.ends[:], ends)
+	return o
+}
+
+// close gives the place among the large results back. Closing again is harmless.
+func (o *output) close() {
+	if o.holds {
+		o.holds = false
+		o.kept, o.line = bytes.Buffer{}, nil
+		o.large.leave(o.whose)
+	}
+}
+
+// admit says whether a block may grow to a size, for which it may have to wait.
+func (o *output) admit(size int) bool {
+	if size > mostSmall && !o.holds && !o.late {
+		o.holds = o.large.enter(o.whose, o.ends)
+		o.late = !o.holds
+	}
+	return !o.late
 }
 
 // stdout takes the next bytes of standard output.
@@ -75,13 +105,17 @@ func (o *output) part(p []byte) {
 		o.over = o.over || o.inside
 		return
 	}
-	o.line = append(o.line, p...)
+	if !o.inside || o.admit(o.kept.Len()+len(o.line)+len(p)) {
+		o.line = append(o.line, p...)
+	}
 }
 
 // lineEnd takes the end of a line.
 func (o *output) lineEnd() {
 	line := o.line
-	o.line = o.line[:0]
+	if o.line = o.line[:0]; cap(line) > mostLine {
+		o.line = nil // one long line does not cost its memory until the end
+	}
 	begin, end := wire.Marker(line, o.nonce)
 	switch {
 	case o.long:
@@ -107,6 +141,9 @@ func (o *output) lineEnd() {
 func (o *output) keep(line []byte) {
 	if o.kept.Len()+len(line) > mostResult+mostLine {
 		o.over = true
+		return
+	}
+	if !o.admit(o.kept.Len() + len(line)) {
 		return
 	}
 	o.kept.Write(line)
@@ -196,13 +233,19 @@ func (o *output) result(ending string) (r Result, found bool) {
 	switch {
 	case o.over:
 		fault = fmt.Sprintf("the tool's result is larger than %d MiB", mostResult>>20)
+	case o.late:
+		fault = "the tool's result is large, and too many such were read at that time; call again when other calls have ended"
 	case o.gap:
 		fault = "the tool printed more than could be kept, and its result was not whole"
 	default:
 		r, fault = wire.FindResult(o.kept.Bytes(), o.nonce)
 		switch fault {
 		case "":
-			return o.scrub.result(r), true
+			r = o.scrub.result(r)
+			if !o.list {
+				r = wire.Bounded(r, wire.MostValue)
+			}
+			return r, true
 		case wire.Unreadable: // said with a part of it
 			return ReadResult(o.scrub.bytes(o.kept.Bytes()), o.nonce), false
 		}

@@ -19,6 +19,7 @@ type pool struct {
 	log     *slog.Logger
 	local   []string // argv of the worker on this host
 	worker  []string // and in a container
+	large   *largeResults
 	work    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -82,12 +83,12 @@ func (p *pool) build(i *Instance, owner sandbox.Owner, ceilings *sandbox.Ceiling
 		return nil, sandbox.Errorf("run tool", sandbox.KindToolUnavailable, "its executor cannot be used: %s", i.Refusal)
 	}
 	at := site{
-		manager: p.manager, instance: i, owner: owner, ceilings: ceilings, worker: p.worker, scrub: newScrubber(i.Options.Env), spare: p.spare,
+		manager: p.manager, instance: i, owner: owner, ceilings: ceilings, worker: p.worker, scrub: newScrubber(i.Options.Env), spare: p.spare, large: p.large,
 		log: p.log.With("executor", i.label(), "owner", owner.Hash()),
 	}
 	switch {
 	case i.Executor == Local && len(p.local) > 0:
-		return newLocal(i, p.local, p.log), nil
+		return newLocal(at, p.local), nil
 	case i.Executor == Docker && i.Options.Mode == Warm:
 		return newWarm(at), nil
 	case i.Executor == Docker && i.Options.Mode == Ephemeral:

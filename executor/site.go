@@ -41,6 +41,7 @@ type site struct {
 	log      *slog.Logger
 	worker   []string // argv of the worker in the container
 	scrub    *scrubber
+	large    *largeResults
 	// spare gives a container of the owner's up that nobody uses, and says whether there
 	// was one. It waits for its removal, within ctx.
 	spare func(context.Context, sandbox.Owner) bool

@@ -52,7 +52,7 @@ func NewToolbox(o ToolboxOptions) *Toolbox {
 	life, end := context.WithCancel(context.Background()) // the toolbox's own life, until Close
 	t := &Toolbox{
 		owner: o.Owner, log: o.Log, life: life, end: end,
-		pool: &pool{manager: o.Manager, log: o.Log, local: o.Local, worker: o.worker, slots: map[slotKey]*slot{}, left: map[*slot]bool{}},
+		pool: &pool{manager: o.Manager, log: o.Log, local: o.Local, worker: o.worker, large: newLargeResults(), slots: map[slotKey]*slot{}, left: map[*slot]bool{}},
 	}
 	if len(t.pool.worker) == 0 {
 		t.pool.worker = []string{"caisson-worker"}

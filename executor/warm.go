@@ -223,7 +223,8 @@ func (w *warm) call(ctx context.Context, b *box, e Envelope, limit time.Duration
 	}
 	defer w.manager.Drop(exec)
 	more["exec_id"] = sandbox.ShortID(exec.ID())
-	o := newOutput(e.Nonce, watch, w.scrub)
+	o := newOutput(e, watch, &w.site, ctx.Done(), b.gone)
+	defer o.close()
 	follow(ctx, exec, o, b.gone)
 	view := exec.View()
 	if view.Status == sandbox.StatusTimedOut || view.Status == sandbox.StatusRunning && ctx.Err() != nil {

@@ -28,6 +28,12 @@ type (
 	Status = wire.Status
 )
 
+// The bounds of the images and files of a result; see [wire.Bounded].
+const (
+	MostMedia      = wire.MostMedia
+	MostMediaItems = wire.MostMediaItems
+)
+
 // EnvelopeVersion is the version of the wire form that this build speaks.
 const EnvelopeVersion = wire.EnvelopeVersion
 

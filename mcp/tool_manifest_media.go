@@ -15,8 +15,8 @@ import (
 // The bounds of images and files in one result, since clients bound the whole of
 // it: all of them together in bytes, and how many.
 const (
-	maxMedia      = maxImage
-	maxMediaItems = 20
+	maxMedia      = executor.MostMedia
+	maxMediaItems = executor.MostMediaItems
 )
 
 // media is a result's images as image content and its files as embedded resources,

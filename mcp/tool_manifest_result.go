@@ -44,6 +44,7 @@ func declaredReply(r executor.Result) *reply {
 	if result.Error, omitted = cutMiddle(strings.ToValidUTF8(r.Error, "\ufffd"), maxDeclaredError); omitted > 0 {
 		notes = append(notes, fmt.Sprintf("%d characters of the error are left out", omitted))
 	}
+	notes = append(notes, leftOut(r.Metadata)...)
 	if result.Metadata, dropped = boundedMetadata(r); dropped > 0 {
 		notes = append(notes, fmt.Sprintf("%d entries of the metadata are left out", dropped))
 	}
@@ -144,8 +145,35 @@ func cutMiddle(text string, limit int) (cut string, omitted int) {
 	return fmt.Sprintf("%s\n[%d characters are left out here]\n%s", text[:front], omitted, text[len(text)-int(back):]), omitted
 }
 
-// boundedMetadata is the metadata, with what a tool says beside its result; the
-// shortest entries first, as many as there is room for.
+// mostLeftOut is how many things that were left out are noted, and maxLeftOut how much
+// of each, in characters.
+const (
+	mostLeftOut = 8
+	maxLeftOut  = 400
+)
+
+// leftOut are notes of what was left out of a result before it came here, which a
+// client that reads the text alone would not see.
+func leftOut(metadata map[string]json.RawMessage) (notes []string) {
+	var left []string
+	if json.Unmarshal(metadata["left_out"], &left) != nil {
+		return nil // a tool has its own meaning for it
+	}
+	for _, what := range left[:min(len(left), mostLeftOut)] {
+		front, _ := runesFront([]byte(what), maxLeftOut)
+		notes = append(notes, `left out where the tool ran: "`+escape(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(what[:front]))+`"`)
+	}
+	return notes
+}
+
+// ours are the entries of the metadata that the server writes over a tool's own, the
+// most important first.
+func ours() []string {
+	return []string{"executor", "mode", "rule", "container", "duration_ms", "failure", "started", "exec_id", "json_changed", "left_out"}
+}
+
+// boundedMetadata is the metadata, with what a tool says beside its result: the
+// server's own entries first, then the shortest, as many as there is room for.
 func boundedMetadata(r executor.Result) (kept map[string]json.RawMessage, dropped int) {
 	all := maps.Clone(r.Metadata)
 	if all == nil {
@@ -157,7 +185,16 @@ func boundedMetadata(r executor.Result) (kept map[string]json.RawMessage, droppe
 	if len(r.DisplayData) > 0 && string(r.DisplayData) != "null" {
 		all["display_data"] = r.DisplayData
 	}
+	rank := func(name string) int {
+		if i := slices.Index(ours(), name); i >= 0 {
+			return i
+		}
+		return len(ours())
+	}
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		if first := rank(a) - rank(b); first != 0 {
+			return first
+		}
 		if shorter := len(a) + len(all[a]) - len(b) - len(all[b]); shorter != 0 {
 			return shorter
 		}
@@ -167,11 +204,11 @@ func boundedMetadata(r executor.Result) (kept map[string]json.RawMessage, droppe
 	kept = map[string]json.RawMessage{}
 	for _, name := range names {
 		value := bytes.ToValidUTF8(all[name], []byte("\ufffd"))
-		room -= len(name) + len(value)
-		if room < 0 || !utf8.ValidString(name) || !json.Valid(value) || depth(value) > maxDepth {
+		if len(name)+len(value) > room || !utf8.ValidString(name) || !json.Valid(value) || depth(value) > maxDepth {
 			dropped++
 			continue
 		}
+		room -= len(name) + len(value)
 		kept[name] = value
 	}
 	return kept, dropped

@@ -122,6 +122,41 @@ func TestAttackT54_DeclaredResultsAreBounded(t *testing.T) {
 	}
 }
 
+// A tool that says much of itself pushes out nothing of what the server says.
+func TestTX21_TheServersOwnMetadataComesFirst(t *testing.T) {
+	r := succeeded(json.RawMessage(`1`))
+	for i := range 4000 {
+		r.Metadata[fmt.Sprintf("k%d", i)] = json.RawMessage(`1`)
+	}
+	own := map[string]string{
+		"executor": `"docker"`, "mode": `"warm"`, "rule": `"a_rule_with_a_long_name_*"`, "container": `"0123456789abcdef"`, "exec_id": `"0123456789abcdef"`, "duration_ms": `123456789`,
+		"left_out": `["the middle of the result\nnote: forged","` + strings.Repeat("x", 1000) + `"]`,
+	}
+	for name, value := range own {
+		r.Metadata[name] = json.RawMessage(value)
+	}
+	got := giving(t, r).ok("one", nil)
+	var structure struct{ Metadata map[string]json.RawMessage }
+	if err := json.Unmarshal(got.raw.RawStructuredContent, &structure); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range own {
+		if string(structure.Metadata[name]) != value {
+			t.Errorf("%s is %.60s", name, structure.Metadata[name])
+		}
+	}
+	if n := len(structure.Metadata); n < 1000 || n > 4000 || !strings.Contains(got.text, "entries of the metadata are left out") {
+		t.Errorf("%d entries: %.300s", n, got.text)
+	}
+	if !strings.Contains(got.text, `note: left out where the tool ran: "the middle of the result\nnote: forged"`+"\n") || strings.Contains(got.text, strings.Repeat("x", 500)) {
+		t.Errorf("%.600s", got.text)
+	}
+	r.Metadata["failure"] = stringOf(strings.Repeat("f", 20_000)) // one that does not fit takes no other's room
+	if got := giving(t, r).ok("one", nil); !strings.Contains(string(got.raw.RawStructuredContent), `"exec_id"`) {
+		t.Error("the server's own are gone")
+	}
+}
+
 func stringOf(text string) json.RawMessage {
 	raw, err := json.Marshal(text)
 	if err != nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -91,11 +92,13 @@ func (r Result) encode() ([]byte, error) {
 	if fault := r.fault(); fault != "" {
 		return nil, invalidResult("%s", fault)
 	}
-	text, err := json.Marshal(w) // compacts what is raw: there is no line end in it
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // which would make six bytes of one
+	if err := e.Encode(w); err != nil {
 		return nil, invalidResult("a part of it is no JSON value")
 	}
-	return text, nil
+	return bytes.TrimSpace(b.Bytes()), nil // compacts what is raw: there is no line end in it
 }
 
 // fault says what is contradictory about a result, or nothing.

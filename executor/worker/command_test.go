@@ -216,3 +216,15 @@ func TestTX06_AToolCannotForgeItsResult(t *testing.T) {
 		t.Errorf("%v %q", err, text)
 	}
 }
+
+// The server takes a block of 8 MiB: what no client could get is not sent.
+func TestAttackT54_WhatIsTooLargeToHandOnIsCutBeforeItIsPrinted(t *testing.T) {
+	o := shell(`head -c 12000000 /dev/zero | tr '\0' x; printf end`, nil).run(t)
+	if o.Status != wire.StatusSuccess || len(o.Result.Result) > 1<<20 || !strings.HasSuffix(string(o.Result.Result), `xxxend"`) || !strings.Contains(string(o.Metadata["left_out"]), "which has 12000005 bytes") {
+		t.Errorf("%s, %d bytes, %s %s", o.Status, len(o.Result.Result), o.Metadata["left_out"], o.Error)
+	}
+	o = shell(`d=$(head -c 400000 /dev/zero | base64 -w 0); i='{"name":"a","mime_type":"image/png","data":"'$d'"}'; echo '{"status":"success","result":1,"images":['"$i,$i,$i"']}'`, nil).run(t)
+	if o.Status != wire.StatusSuccess || len(o.Images) != 1 || len(o.Images[0].Data) != 400000 || !strings.Contains(string(o.Metadata["left_out"]), "2 images and files with 800000 bytes") {
+		t.Errorf("%s, %d images, %s %s", o.Status, len(o.Images), o.Metadata["left_out"], o.Error)
+	}
+}

@@ -177,6 +177,9 @@ func (h *host) answer(ctx context.Context, e wire.Envelope, out *printer) (code 
 	}()
 	w := watch{progress: func(p wire.Progress) { out.progress(p, e.Nonce) }, stderr: out.log}
 	r := h.call(ctx, e, w)
+	if e.ToolPath != wire.ToolkitListPath { // which is for the server, and has bounds of its own
+		r = wire.Bounded(r, wire.MostPrinted)
+	}
 	if !out.result(r, e.Nonce) {
 		return exitCrash
 	}

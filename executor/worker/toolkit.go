@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ const (
 	mostTools = 500
 	// mostList bounds the list of a server's tools, in bytes, and mostPages how often
 	// it may say that there is more.
-	mostList  = 8 << 20
+	mostList  = 4 << 20
 	mostPages = 100
 	// mostProgress is how many reports of progress of one call are passed on.
 	mostProgress = 1000
@@ -67,7 +68,7 @@ func (s *server) list(ctx context.Context) (wire.Result, error) {
 	s.changed = false // a change from here on is news
 	s.mu.Unlock()
 	var (
-		all    = []json.RawMessage{}
+		all    [][]byte
 		left   int
 		size   int
 		cursor string
@@ -105,11 +106,7 @@ func (s *server) list(ctx context.Context) (wire.Result, error) {
 		}
 		cursor = page.Next
 	}
-	value, err := json.Marshal(all)
-	if err != nil {
-		return wire.Result{}, err
-	}
-	r := success(value)
+	r := success(slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))) // no byte more than was counted
 	if left > 0 {
 		r.Metadata = map[string]json.RawMessage{"tools_left_out": json.RawMessage(fmt.Sprint(left))}
 	}
