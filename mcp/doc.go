@@ -38,7 +38,8 @@
 //     session; Server.Close waits for it.
 //   - The sweepers of client sessions end with Server.Close, which waits for them;
 //     streams end then too, and their HTTP server waits for those.
-//   - ServeStdio's reader ends with its input.
+//   - ServeStdio's reader ends with its input. What a client does not read keeps its
+//     writer until the output is closed; the end does not wait for that.
 //
 //go:generate go test -run TestToolListIsAsPublished|TestDocs . -update
 package mcp

@@ -34,8 +34,10 @@ type exchange struct {
 	stop    chan struct{}
 	stopped chan struct{} // nil as long as nothing forwards
 
-	mu     sync.Mutex
-	over   bool
+	mu   sync.Mutex // held while something is sent: nothing is once the exchange is over
+	over bool
+
+	wants  sync.Mutex // of its own: mcp-go asks for every client's filter in turn, and must not wait for one that does not read
 	filter *mcpgo.SubscriptionFilter
 }
 
@@ -140,16 +142,16 @@ func (x *exchange) Initialized() bool { return true }
 
 // SetSubscriptionFilter keeps what a subscription of the stateless protocol wants.
 func (x *exchange) SetSubscriptionFilter(f mcpgo.SubscriptionFilter) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.wants.Lock()
+	defer x.wants.Unlock()
 	x.filter = &f
 }
 
 // SubscriptionFilter is what a subscription wants; without one, a stream of the
 // older versions gets all there is.
 func (x *exchange) SubscriptionFilter() (mcpgo.SubscriptionFilter, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.wants.Lock()
+	defer x.wants.Unlock()
 	switch {
 	case x.filter != nil:
 		return *x.filter, true

@@ -28,6 +28,9 @@ func (s *Server) IdleAfter(d time.Duration) { s.sessionIdle = d }
 // BodiesWithin sets how long a request's body may take to arrive.
 func (s *Server) BodiesWithin(d time.Duration) { s.bodyTime = d }
 
+// DrainWithin sets how long the end waits for a stdio client that does not read.
+func (s *Server) DrainWithin(d time.Duration) { s.stdioDrain = d }
+
 // ExpandAtMost sets how large a compressed archive may become.
 func (s *Server) ExpandAtMost(n int64) { s.maxExpanded = n }
 

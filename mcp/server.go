@@ -88,6 +88,7 @@ type Server struct {
 	heartbeat   time.Duration // on HTTP streams that are open and quiet
 	writeTime   time.Duration // for a piece of an HTTP response to be taken in
 	bodyTime    time.Duration // for an HTTP request's body to arrive
+	stdioDrain  time.Duration // for a stdio client to read its last answers
 	maxExpanded int64         // of a compressed archive, in bytes
 
 	mcp      *server.MCPServer
@@ -122,6 +123,7 @@ func New(o Options) *Server {
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
 		options: o, declared: declared{box: o.Toolbox, wait: listWait}, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
 		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
+		stdioDrain: stdioDrain,
 	}
 	if s.manager == nil && s.setup == nil {
 		s.setup = errors.New("the server has no engine")

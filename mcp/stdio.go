@@ -20,7 +20,8 @@ const stdioDrain = 10 * time.Second
 // ServeStdio serves one client over in and out until in ends or ctx does; both
 // are no error. Calls under way are then cancelled, what they had started is
 // stopped, and they are answered. Nothing but protocol messages is ever written to
-// out. When ctx ends while nothing comes in, one goroutine stays in its Read of in.
+// out. When ctx ends while nothing comes in, one goroutine stays in its Read of in. It
+// returns within stdioDrain of the end also when nobody reads out: that is an error.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	base, cancel := context.WithCancelCause(withTransport(context.WithoutCancel(ctx), overStdio))
 	defer cancel(errClientGone)
@@ -38,7 +39,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	case <-base.Done():
 	}
 	leave()
-	stream.close(true)
+	c.work.Go(func() { stream.close(true) }) // waits for a notice that is being written, for as long as nobody reads it
 	err = errors.Join(err, c.drain())
 	s.clientLeft(clientKey(overStdio, c.peer.id))
 	if errors.Is(err, io.ErrClosedPipe) {
@@ -109,14 +110,15 @@ func (c *stdioClient) take(line []byte) {
 	})
 }
 
-// drain takes no more requests and waits for those there are.
+// drain takes no more requests and waits for those there are, as long as stdioDrain.
+// What a client does not read then stays in its Write of out until out is closed.
 func (c *stdioClient) drain() error {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
 	done := make(chan struct{})
-	go func() { c.work.Wait(); close(done) }() // ends with the last request, each of which is cancelled
-	limit := time.NewTimer(stdioDrain)
+	go func() { c.work.Wait(); close(done) }() // ends with the last request, each of which is cancelled, and the stream's last notice
+	limit := time.NewTimer(c.s.stdioDrain)
 	defer limit.Stop()
 	select {
 	case <-done:
