@@ -1,11 +1,13 @@
 package mcp_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 
@@ -61,6 +63,25 @@ func TestAttackT55_TheRateIsAPrincipalsOwn(t *testing.T) {
 		t.Error("the header was believed")
 	}
 	s.as(tokenB, "http", legacy).ok("session_list", nil)
+}
+
+// What may come at once is a tenth of a minute's, or ten where that is less.
+func TestAttackT55_ABurstIsATenthOfTheRateOrTen(t *testing.T) {
+	for perMinute, burst := range map[int]int{6: 6, 20: 10, 60: 10, 300: 30} {
+		s := newShared(t, fmt.Sprintf(", rate_per_minute: %d", perMinute))
+		session := s.initialized(tokenA) // the first
+		began, taken := time.Now(), 1
+		for ; taken < 1000; taken++ {
+			response, _ := post(t, s.site, "/mcp", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`, "Mcp-Session-Id", session, "Authorization", "Bearer "+tokenA)
+			if response.StatusCode == http.StatusTooManyRequests {
+				break
+			}
+		}
+		more := int(time.Since(began).Minutes()*float64(perMinute)) + 1 // that came back meanwhile
+		if taken < burst || taken > burst+more {
+			t.Errorf("%d a minute: %d at once, want %d and at most %d more", perMinute, taken, burst, more)
+		}
+	}
 }
 
 // A tool that a principal may not use looks as if it were not there.
