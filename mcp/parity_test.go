@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"caisson/executor"
 )
@@ -43,7 +44,11 @@ func TestBugMT01_ACancelledDeclaredToolIsNotAnswered(t *testing.T) {
 	started, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	f.work = func(ctx context.Context, _ string, _ json.RawMessage, _ func(executor.Progress)) (executor.Result, error) {
 		started <- struct{}{}
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Second):
+			t.Error("the call is not told that it is cancelled")
+		}
 		ended <- struct{}{}
 		return executor.Failure(executor.StatusError, "cancelled"), nil
 	}

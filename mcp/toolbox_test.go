@@ -192,7 +192,11 @@ func TestCancellingADeclaredToolReachesIt(t *testing.T) {
 		started, ended := make(chan struct{}), make(chan struct{})
 		f.work = func(ctx context.Context, _ string, _ json.RawMessage, _ func(executor.Progress)) (executor.Result, error) {
 			close(started)
-			<-ctx.Done()
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Second):
+				t.Error("the call is not told that it is cancelled")
+			}
 			close(ended)
 			return executor.Failure(executor.StatusError, "cancelled"), nil
 		}
