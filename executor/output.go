@@ -174,6 +174,9 @@ func (o *output) lastWords() string {
 
 // tell passes progress on: rising, and not faster than anybody reads.
 func (o *output) tell(p Progress) {
+	if o.scrub.number(p.Done) || o.scrub.number(p.Total) {
+		return
+	}
 	if o.watch.Progress == nil || p.Done <= o.done || time.Since(o.told) < progressGap {
 		return
 	}

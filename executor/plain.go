@@ -92,10 +92,7 @@ func oddities(text []byte) (found map[string]bool) {
 				}
 			}
 		case c == '-' || '0' <= c && c <= '9':
-			end := i + 1
-			for end < len(text) && bytes.IndexByte([]byte("+-.eE0123456789"), text[end]) >= 0 {
-				end++
-			}
+			end := numberEnd(text, i)
 			if overflows(string(text[i:end])) {
 				find(plainNumber)
 			}
@@ -105,6 +102,15 @@ func oddities(text []byte) (found map[string]bool) {
 		}
 	}
 	return found
+}
+
+// numberEnd is where the number ends that begins at an offset.
+func numberEnd(text []byte, begin int) int {
+	end := begin + 1
+	for end < len(text) && bytes.IndexByte([]byte("+-.eE0123456789"), text[end]) >= 0 {
+		end++
+	}
+	return end
 }
 
 // literalAt is the string that a text begins with, quotes included.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"caisson/sandbox"
@@ -30,13 +31,16 @@ type scrubber struct {
 	all     *strings.Replacer // nil: there is nothing to take out
 	longest int               // of the forms, in bytes
 	parts   fragments
+	numbers numbers
 }
 
 func newScrubber(env map[string]sandbox.Secret) *scrubber {
 	var forms, cuttable []string
+	var digits numbers
 	for name, secret := range env {
 		value := secret.Reveal()
 		own := spellings(value)
+		digits.add(value)
 		forms = append(forms, own...)
 		if name != "PATH" { // no secret, and its folders stand at the ends of many texts
 			cuttable = append(cuttable, own...)
@@ -58,7 +62,7 @@ func newScrubber(env map[string]sandbox.Secret) *scrubber {
 	for _, form := range forms {
 		pairs = append(pairs, form, scrubbed)
 	}
-	return &scrubber{all: strings.NewReplacer(pairs...), longest: len(forms[0]), parts: newFragments(cuttable)}
+	return &scrubber{all: strings.NewReplacer(pairs...), longest: len(forms[0]), parts: newFragments(cuttable), numbers: digits}
 }
 
 // text scrubs a text.
@@ -85,13 +89,18 @@ func (s *scrubber) bytes(data []byte) []byte {
 	return []byte(s.all.Replace(string(data)))
 }
 
-// json scrubs the strings of a JSON value, names of members included, and leaves
-// all else as it is, byte for byte.
+// json scrubs the strings and numbers of a JSON value, names of members included, and
+// leaves all else as it is, byte for byte.
 func (s *scrubber) json(text json.RawMessage) json.RawMessage {
 	if s.all == nil || len(text) == 0 {
 		return text
 	}
-	return mapStrings(text, s.name, s.text)
+	return s.mapped(text)
+}
+
+// number says whether a number is one of the values.
+func (s *scrubber) number(n float64) bool {
+	return s.numbers.has(strconv.FormatFloat(n, 'f', -1, 64))
 }
 
 // result scrubs all that a result holds.
@@ -118,10 +127,9 @@ func (s *scrubber) files(files []File) []File {
 	return all
 }
 
-// mapStrings replaces the strings of a valid JSON text by what change makes of
-// them, and the names of members by what name does. A string that stays the same
-// stays in its own spelling.
-func mapStrings(text []byte, name, change func(string) string) json.RawMessage {
+// mapped is a valid JSON text with its strings, numbers and names of members scrubbed.
+// A string that stays the same stays in its own spelling.
+func (s *scrubber) mapped(text []byte) json.RawMessage {
 	var b bytes.Buffer
 	for len(text) > 0 {
 		start := bytes.IndexByte(text, '"')
@@ -136,7 +144,7 @@ func mapStrings(text []byte, name, change func(string) string) json.RawMessage {
 			end++
 		}
 		end = min(end+1, len(text))
-		b.Write(text[:start])
+		s.numbers.scrubbed(&b, text[:start])
 		literal := text[start:end]
 		text = text[end:]
 		var value string
@@ -144,9 +152,9 @@ func mapStrings(text []byte, name, change func(string) string) json.RawMessage {
 			b.Write(literal)
 			continue
 		}
-		f := change
+		f := s.text
 		if after := bytes.TrimLeft(text, " \t\r\n"); len(after) > 0 && after[0] == ':' {
-			f = name
+			f = s.name
 		}
 		if changed := f(value); changed != value {
 			writeJSONString(&b, changed)
@@ -154,6 +162,6 @@ func mapStrings(text []byte, name, change func(string) string) json.RawMessage {
 			b.Write(literal)
 		}
 	}
-	b.Write(text)
+	s.numbers.scrubbed(&b, text)
 	return b.Bytes()
 }

@@ -102,3 +102,27 @@ func mustJSON(v any) json.RawMessage {
 	}
 	return text
 }
+
+func TestTX02_AValueThatComesBackAsANumberIsTakenOut(t *testing.T) {
+	r := newRig(t, rule(`{name: docker, options: {env: {PIN: "86420975", SHORT: "4711", ZEROS: "0031337", RATE: "12.75", TINY: "7", ZERO: "0000", SEVEN: "0007", LONG: "123456789012345678901234567890"}}}`))
+	for value, want := range map[string]string{
+		`86420975`: `"[redacted]"`, `-86420975`: `"[redacted]"`, `86420975.0`: `"[redacted]"`, `8.6420975e7`: `"[redacted]"`, `8642097500E-2`: `"[redacted]"`,
+		`186420975`: `"[redacted]"`, `0.86420975`: `"[redacted]"`,
+		`4711`: `"[redacted]"`, `14711`: `14711`, `31337`: `"[redacted]"`, `1275e-2`: `"[redacted]"`, `7`: `7`, `12`: `12`, `0`: `0`, `-0.0`: `-0.0`, `1e99999999999`: `"1e99999999999"`,
+		`123456789012345678901234567890`:                                 `"[redacted]"`,
+		`{"a":[1,86420975,true,{"b 86420975":86420975}],"c":"86420975"}`: `{"a":[1,"[redacted]",true,{"b [redacted]":"[redacted]"}],"c":"[redacted]"}`,
+	} {
+		r.play("t", func(c run) executor.Result {
+			fmt.Fprintf(c.Stdout, "__CAISSON_TOOL_PROGRESS_%s__ {\"progress\":86420975}\n", c.Nonce)
+			fmt.Fprintf(c.Stdout, "__CAISSON_TOOL_PROGRESS_%s__ {\"progress\":1,\"total\":4711}\n", c.Nonce)
+			result := good(0)
+			result.Result, result.DisplayData = raw(value), raw(value)
+			result.Metadata = map[string]json.RawMessage{"k": raw(value)}
+			return result
+		})
+		result, err := r.Call(t.Context(), caller("alice"), "t", nil, func(p executor.Progress) { t.Errorf("told: %v", p) })
+		if err != nil || string(result.Result) != want || string(result.DisplayData) != want || string(result.Metadata["k"]) != want {
+			t.Errorf("%s: %s %s %s %v", value, result.Result, result.DisplayData, result.Metadata["k"], err)
+		}
+	}
+}
