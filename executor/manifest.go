@@ -103,16 +103,15 @@ func (m *Manifest) Subject(name string) (Subject, bool) {
 	return Subject{}, false
 }
 
-// ToolkitOf finds the toolkit whose prefix a name begins with, the longest one,
-// and what the name is without it.
+// ToolkitOf finds the toolkit whose prefix a name begins with, which one alone can, and
+// what the name is without it.
 func (m *Manifest) ToolkitOf(name string) (kit Toolkit, own string, ok bool) {
 	for _, t := range m.Toolkits {
-		rest, begins := strings.CutPrefix(name, t.Prefix+"_")
-		if begins && rest != "" && len(t.Prefix) > len(kit.Prefix) {
-			kit, own, ok = t, rest, true
+		if rest, begins := strings.CutPrefix(name, t.Prefix+"_"); begins && rest != "" {
+			return t, rest, true
 		}
 	}
-	return kit, own, ok
+	return Toolkit{}, "", false
 }
 
 func (c Call) subject(name string) Subject {

@@ -105,6 +105,8 @@ func TestAWrongManifestSaysWhereAndWhatWasMeant(t *testing.T) {
 		"tools: [{name: a, description: x, command: [x], input_schema: {type: object, $ref: 'file:///etc/passwd'}}]": "lies outside the schema",
 		"toolkits: [{name: K, tool_prefix: session, command: [x]}]":                                                  "such as session_list",
 		"toolkits: [{name: K, tool_prefix: k, command: [x]}, {name: k, tool_prefix: l, command: [x]}]":               `"k" is the name or prefix of the toolkit in line 1 already`,
+		"toolkits: [{name: K, tool_prefix: gh, command: [x]}, {name: L, tool_prefix: gh_actions, command: [x]}]":     `tool_prefix gh_actions and gh of the toolkit in line 1 overlap: a tool actions_x of the one would have the name of a tool x of the other; let neither begin`,
+		"toolkits: [{name: K, tool_prefix: gh_actions, command: [x]}, {name: L, tool_prefix: gh, command: [x]}]":     "tool_prefix gh and gh_actions of the toolkit in line 1 overlap",
 		"toolkits: [{name: K, tool_prefix: k, command: [x], include: []}]":                                           "leaves no tool",
 		"toolkits: [{name: K, tool_prefix: k, command: [x], pins: {a: 'sha256:1'}}]":                                 "a pin is sha256:",
 		"toolkits: [{name: K, command: [x]}]":                                                                        "a toolkit needs the key tool_prefix",

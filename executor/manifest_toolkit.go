@@ -70,7 +70,25 @@ func (r *manifestReader) prefix(n node, m *Manifest, name string) string {
 	if prefix != name {
 		r.toolkitTaken(n, m, prefix)
 	}
+	r.prefixOverlaps(n, m, prefix)
 	return prefix
+}
+
+// prefixOverlaps refuses a prefix under which a tool could have the same name as one of
+// another toolkit: which of the two a rule for that name means would be the servers' to
+// say.
+func (r *manifestReader) prefixOverlaps(n node, m *Manifest, prefix string) {
+	for _, other := range m.Toolkits {
+		long, short := prefix, other.Prefix
+		if len(long) < len(short) {
+			long, short = short, long
+		}
+		if short != "" && strings.HasPrefix(long, short+"_") {
+			r.Add(n.At, "tool_prefix %s and %s of the toolkit in line %d overlap: a tool %s_x of the one would have the name of a tool x of the other; let neither begin with the other and _",
+				prefix, other.Prefix, other.Line, strings.TrimPrefix(long, short+"_"))
+			return
+		}
+	}
 }
 
 // toolkitTaken refuses a word that is another toolkit's name or prefix already: a

@@ -265,11 +265,12 @@ func TestARuleForAToolThatIsNotThereIsAFault(t *testing.T) {
 	parse(t, files+rules("fs_whatever", "nothing_*"), server())
 }
 
-func TestTheLongestPrefixSaysWhoseToolItIs(t *testing.T) {
-	const short, long = "{name: A, tool_prefix: a, command: [x]}", "{name: AB, tool_prefix: a_b, command: [x]}"
+// No two prefixes can mean the same name: the manifest with such is refused.
+func TestThePrefixSaysWhoseToolItIs(t *testing.T) {
+	const short, long = "{name: A, tool_prefix: a, command: [x]}", "{name: AB, tool_prefix: ab, command: [x]}"
 	for _, kits := range []string{short + ", " + long, long + ", " + short} {
 		m := parse(t, "toolkits: ["+kits+"]", server())
-		for name, want := range map[string]string{"a_b_c": "AB c", "a_c": "A c", "a_b": "A b"} {
+		for name, want := range map[string]string{"ab_c": "AB c", "a_c": "A c", "a_b_c": "A b_c"} {
 			kit, own, ok := m.ToolkitOf(name)
 			if got := kit.Name + " " + own; !ok || got != want {
 				t.Errorf("%s: %s", name, got)
@@ -277,6 +278,10 @@ func TestTheLongestPrefixSaysWhoseToolItIs(t *testing.T) {
 		}
 		if _, ok := m.Subject("b_c"); ok {
 			t.Error("a tool of nobody is found")
+		}
+		overlapping := "toolkits: [" + strings.ReplaceAll(kits, "tool_prefix: ab", "tool_prefix: a_b") + "]"
+		if got := faultsOf(t, overlapping).Error(); !strings.Contains(got, "overlap: a tool b_x of the one would have the name of a tool x of the other") {
+			t.Error(got)
 		}
 	}
 }
