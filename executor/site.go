@@ -19,6 +19,9 @@ const (
 	// lingerLimit is how long a worker may take to end after its result: what it
 	// has started may hold its output for ever.
 	lingerLimit = 5 * time.Second
+	// stopGrace is how long a worker that was asked to end may take: its own bounds for
+	// the end of what it has started are shorter.
+	stopGrace = 5 * time.Second
 	// pieceRead is how much is read of an output at a time.
 	pieceRead = 256 << 10
 	// mostPieces are read before anything else is looked at: an output may come

@@ -271,15 +271,29 @@ func (w *warm) cut(ctx context.Context, b *box, exec *sandbox.Exec, limit time.D
 		return timedOut(limit, "; its container was reset")
 	}
 	r := stopped(ctx, limit, "; the call may have done a part of its work")
-	if _, err := exec.Kill(sandbox.SignalKill); err != nil {
+	if err := stopWorker(exec); err != nil {
 		w.log.Warn("a cancelled tool call could not be stopped: its container is reset", "container", sandbox.ShortID(b.id), "error", err)
 		w.retire(b, "another call in it could not be stopped")
 	}
 	return r
 }
 
+// stopWorker asks a worker to end, and waits for it. It alone finds the processes of its
+// call that have left its group, and ends them before it ends: one that is killed would
+// leave them running, with the call's environment. On a context of its own: the call's is
+// over.
+func stopWorker(exec *sandbox.Exec) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	if _, err := exec.Kill(sandbox.SignalTerm); err != nil {
+		return err
+	}
+	_, err := exec.Wait(ctx)
+	return err
+}
+
 // settle ends what a call has left of its exec: a process that holds the output of
-// a worker which has given its result.
+// a worker which has given its result. The worker has had lingerLimit to end all others.
 func (w *warm) settle(b *box, exec *sandbox.Exec) {
 	if isClosed(exec.Done()) || isClosed(b.gone) {
 		return

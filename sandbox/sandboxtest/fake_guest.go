@@ -14,6 +14,8 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Killed         <-chan struct{} // closed when it is ended from outside
+	// Cause is what has closed Killed: the first signal, or "container".
+	Cause func() string
 	// File takes a file of the container: it is read and is gone.
 	File func(path string) (content string, ok bool)
 }

@@ -76,7 +76,7 @@ func (p *process) program(argv []string, stream sandbox.Stream) int {
 	run, ok := programs()[argv[0]]
 	if guest, installed := p.session.fake.guest(argv[0]); installed {
 		run, ok = func(p *process, out io.Writer, args []string) int {
-			return guest(Command{Session: p.session.info.ID, Args: args, Env: p.spec.Env, Stdin: p, Stdout: out, Stderr: writer{p, sandbox.Stderr}, Killed: p.killed, File: p.session.files.take})
+			return guest(Command{Session: p.session.info.ID, Args: args, Env: p.spec.Env, Stdin: p, Stdout: out, Stderr: writer{p, sandbox.Stderr}, Killed: p.killed, Cause: p.endedBy, File: p.session.files.take})
 		}, true
 	}
 	if !ok {
@@ -88,6 +88,12 @@ func (p *process) program(argv []string, stream sandbox.Stream) int {
 		return codeKilled
 	}
 	return code
+}
+
+func (p *process) endedBy() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cause
 }
 
 func (p *process) ended() bool {
