@@ -24,6 +24,7 @@ type warm struct {
 	mu     sync.Mutex
 	box    *box // the container for the next call; nil: there is none yet
 	closed bool
+	repls  map[string]*box // where REPLs live, for mostREPLs of them
 }
 
 // box is one container of a warm executor. All but the channels is under warm.mu.
@@ -42,7 +43,7 @@ type box struct {
 
 func newWarm(p site) *warm {
 	life, end := context.WithCancelCause(context.Background()) // the executor's own life, until Close
-	return &warm{site: p, life: life, end: end}
+	return &warm{site: p, life: life, end: end, repls: map[string]*box{}}
 }
 
 // Execute implements Executor.
@@ -135,18 +136,18 @@ func (w *warm) leave(b *box) {
 		b.cancel()
 	default:
 		ttl := w.instance.Options.IdleTTL
-		b.idle = time.AfterFunc(ttl, func() { w.retireIdle(b) })
+		b.idle = time.AfterFunc(ttl, func() { w.retireIdle(b, "nobody had used it for "+seconds(ttl)+" s") })
 	}
 }
 
 // retireIdle gives a container up that no call uses, and says whether it did.
-func (w *warm) retireIdle(b *box) bool {
+func (w *warm) retireIdle(b *box, why string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.box != b || b == nil || b.calls > 0 || !isClosed(b.made) {
 		return false
 	}
-	w.retireLocked(b, "it was idle")
+	w.retireLocked(b, why)
 	return true
 }
 
@@ -156,7 +157,7 @@ func (w *warm) spare(ctx context.Context) bool {
 	w.mu.Lock()
 	b := w.box
 	w.mu.Unlock()
-	if b == nil || !w.retireIdle(b) {
+	if b == nil || !w.retireIdle(b, "nobody used it, and another container needed its room") {
 		return false
 	}
 	select {
@@ -234,6 +235,7 @@ func (w *warm) call(ctx context.Context, b *box, e Envelope, limit time.Duration
 	switch {
 	case found:
 		w.settle(b, exec)
+		r = w.sameREPL(b, e, r)
 	case isClosed(b.gone):
 		w.mu.Lock()
 		defer w.mu.Unlock()
