@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,13 +32,45 @@ type listed struct {
 
 // pin is the hash of a definition, by which the operator approves it: SHA-256 in
 // hex of its name, description and schema in one JSON object without spaces, keys
-// sorted.
+// sorted, as others write it too: only what has to be is escaped, and numbers stay as
+// they are written.
 func (l listed) pin() string {
 	var schema any
-	_ = json.Unmarshal(l.InputSchema, &schema) // what is none is null, for every such definition
-	text, _ := json.Marshal(map[string]any{"name": l.Name, "description": l.Description, "inputSchema": schema})
-	sum := sha256.Sum256(text)
+	d := json.NewDecoder(bytes.NewReader(l.InputSchema))
+	d.UseNumber()
+	_ = d.Decode(&schema) // what is none is null, for every such definition
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(map[string]any{"name": l.Name, "description": l.Description, "inputSchema": schema}) // what was decoded can be encoded
+	sum := sha256.Sum256(separatorsBare(bytes.TrimSuffix(text.Bytes(), []byte("\n"))))
 	return hex.EncodeToString(sum[:])
+}
+
+// separatorsBare writes the two line separators as they are, which encoding/json alone
+// escapes.
+func separatorsBare(text []byte) []byte {
+	var b bytes.Buffer
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			b.Write(text)
+			return b.Bytes()
+		}
+		b.Write(text[:i])
+		switch text = text[i:]; {
+		case bytes.HasPrefix(text, []byte(`\u2028`)):
+			b.WriteRune(0x2028)
+			text = text[6:]
+		case bytes.HasPrefix(text, []byte(`\u2029`)):
+			b.WriteRune(0x2029)
+			text = text[6:]
+		default: // what stands behind a backslash goes with it
+			n := min(2, len(text))
+			b.Write(text[:n])
+			text = text[n:]
+		}
+	}
 }
 
 // readListing reads the result of a listing, as far as it can be used. Notes say

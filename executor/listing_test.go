@@ -2,6 +2,8 @@ package executor_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -237,6 +239,31 @@ func TestAttackT54_APinnedDefinitionIsServedAndNoOther(t *testing.T) {
 		r.Listed(t.Context())
 		if r.definition("k_a").Blocked == "" {
 			t.Errorf("served: %v", changed)
+		}
+	}
+}
+
+// The pin is the one that docs/executors.md has an operator compute. Behind each
+// definition stands what is hashed.
+func TestAttackT54_APinIsWhatTheDocumentationSays(t *testing.T) {
+	for definition, text := range map[string]string{
+		`{"name":"a","description":"x < y && y > z \u003c","inputSchema":{"type":"object","properties":{"b":{"maximum":12345678901234567890,"default":1.50},"a":{"pattern":"<&>"}}}}`: `{"description":"x < y && y > z <","inputSchema":{"properties":{"a":{"pattern":"<&>"},"b":{"default":1.50,"maximum":12345678901234567890}},"type":"object"},"name":"a"}`,
+		`{"name":"a","description":"\u2028 \\u2028 \u2029é\n\t\"\\"}`: "{\"description\":\"\u2028 \\\\u2028 \u2029é\\n\\t\\\"\\\\\",\"inputSchema\":null,\"name\":\"a\"}",
+		`{"name":"a"}`: `{"description":"","inputSchema":null,"name":"a"}`,
+	} {
+		r := startRig(t)
+		r.play("Kit", func(c run) executor.Result {
+			result := good("")
+			if c.ToolPath == executor.ToolkitListPath {
+				result.Result = raw("[" + definition + "]")
+			}
+			return result
+		})
+		sum := sha256.Sum256([]byte(text))
+		r.open("toolkits: [{name: Kit, tool_prefix: k, command: [serve], pins: {a: 'sha256:" + hex.EncodeToString(sum[:]) + "'}}]\n")
+		r.Listed(t.Context())
+		if d := r.definition("k_a"); d.Blocked != "" {
+			t.Errorf("%s: %s", text, d.Blocked)
 		}
 	}
 }
