@@ -17,13 +17,14 @@ import (
 const scanPause = 10 * time.Millisecond
 
 // await waits until the exec has ended, its new output matches, or the time is
-// over, the call's own included. Only a client that went away is an error.
+// over, the call's own included, also while others' searches have their turn. Only a
+// client that went away is an error.
 func await(ctx context.Context, e *sandbox.Exec, limit time.Duration, match *matcher) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		changed := e.Spool().Changed() // before the look: nothing that comes after it is missed
-		if match.look(limited, e.Spool()) {
+		if match.look(limited, e.Done(), e.Spool()) {
 			return nil
 		}
 		if match == nil {
@@ -80,38 +81,48 @@ const matchWindow = 8 << 10
 // for itself. A nil matcher never matches.
 type matcher struct {
 	pattern *pattern
+	search  *search
 	next    positions
 	window  [2][]byte // the end of what was looked at
 }
 
 // newMatcher compiles a wait_for pattern: ^ and $ stand for the ends of lines.
-func newMatcher(text *string, from positions) (*matcher, error) {
+func newMatcher(text *string, from positions, x *search) (*matcher, error) {
 	if text == nil {
 		return nil, nil
 	}
 	p, err := compile("wait_for", *text)
-	return &matcher{pattern: p, next: from}, err
+	return &matcher{pattern: p, search: x, next: from}, err
 }
 
-// look says whether what is new matches. It stops in between when ctx ends: a
-// long output and a costly pattern can take minutes.
-func (m *matcher) look(ctx context.Context, spool *sandbox.Spool) bool {
+// look says whether what is new matches. It stops in between when ctx ends, or the
+// exec, whose end needs no match: a long output and a costly pattern can take minutes.
+func (m *matcher) look(ctx context.Context, ended <-chan struct{}, spool *sandbox.Spool) bool {
 	if m == nil {
 		return false
 	}
+	defer m.search.rest()
 	for stream := sandbox.Stdout; stream <= sandbox.Stderr; stream++ {
-		if m.lookAt(ctx, spool, stream) {
+		if m.lookAt(ctx, ended, spool, stream) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *matcher) lookAt(ctx context.Context, spool *sandbox.Spool, stream sandbox.Stream) bool {
+func (m *matcher) lookAt(ctx context.Context, ended <-chan struct{}, spool *sandbox.Spool, stream sandbox.Stream) bool {
 	if m.next[stream] < 0 {
 		m.next[stream] = max(0, spool.Total(stream)+m.next[stream])
 	}
 	for end := spool.Total(stream); m.next[stream] < end && ctx.Err() == nil; {
+		select {
+		case <-ended:
+			return false
+		default:
+		}
+		if !m.search.on(ctx.Done(), ended) {
+			return false
+		}
 		chunk, err := spool.Read(stream, m.next[stream], m.pattern.part(64<<10))
 		if err != nil || len(chunk.Data) == 0 {
 			return false

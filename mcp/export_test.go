@@ -113,12 +113,21 @@ func CheckExcerpt(t *testing.T, spool *sandbox.Spool, all string, from, limit in
 // Grep searches stdout from an offset on; over is asked before each line but
 // the first.
 func Grep(spool *sandbox.Spool, pattern string, from, chars int64, over func() bool) (found string, next int64, cut bool) {
+	return grepIn(newTurns(), spool, pattern, from, chars, over)
+}
+
+// Grep searches stdout among other searches.
+func (s Searches) Grep(spool *sandbox.Spool, pattern string, over func() bool) (found string, next int64, cut bool) {
+	return grepIn(s.t, spool, pattern, 0, 1000, over)
+}
+
+func grepIn(t *turns, spool *sandbox.Spool, pattern string, from, chars int64, over func() bool) (found string, next int64, cut bool) {
 	re, err := compile("grep", pattern)
 	if err != nil {
 		return err.Error(), 0, false
 	}
 	s := newSource(spool, sandbox.Stdout, from, true, true, chars)
-	f := &lineFilter{pattern: re, over: over}
+	f := &lineFilter{pattern: re, over: over, search: &search{turns: t}}
 	s.grep(f, chars)
 	x := s.takeMatches(chars)
 	return x.content(), x.next, f.cut
@@ -128,13 +137,13 @@ func Grep(spool *sandbox.Spool, pattern string, from, chars int64, over func() b
 // time, and then at one whose reader has; it tells how many bytes the first
 // look took in.
 func LookTwice(ctx, ended context.Context, spool *sandbox.Spool, pattern string) (first int64, found bool) {
-	m, err := newMatcher(&pattern, positions{})
+	m, err := newMatcher(&pattern, positions{}, &search{turns: newTurns()})
 	if err != nil {
 		return -1, false
 	}
-	m.look(ended, spool)
+	m.look(ended, nil, spool)
 	first = m.next[0]
-	return first, m.look(ctx, spool)
+	return first, m.look(ctx, nil, spool)
 }
 
 // Notify reports progress the way our own tools do.
@@ -163,4 +172,22 @@ func PatternCost(text string) (size, part int, err error) {
 		return 0, 0, err
 	}
 	return p.size, p.part(maxLine), nil
+}
+
+// Searches is a server's sharing out of processors among searches.
+type Searches struct{ t *turns }
+
+// NewSearches is that of a machine.
+func NewSearches(processors int) Searches { return Searches{turnsOf(processors)} }
+
+// Searches is the server's own.
+func (s *Server) Searches() Searches { return Searches{s.turns} }
+
+// Places is how many searches there may be at a time, and how many of one owner.
+func (s Searches) Places() (all, each int) { return s.t.places, s.t.each }
+
+// Begin takes a place for an owner's search; false: over came first.
+func (s Searches) Begin(owner string, over <-chan struct{}) (rest func(), ok bool) {
+	x := &search{turns: s.t, owner: sandbox.Owner{Name: owner}}
+	return x.rest, x.on(over, nil)
 }

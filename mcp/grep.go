@@ -14,19 +14,22 @@ const maxLine = 64 << 10
 const grepChunk = 1 << 20
 
 // lineFilter is what grep looks for, and for how long: over says that the
-// caller has no more time, or has gone.
+// caller has no more time, or has gone, and ended is closed then.
 type lineFilter struct {
 	pattern *pattern
+	search  *search
 	over    func() bool
+	ended   <-chan struct{}
 	cut     bool // it was over before all had been looked at
 }
 
 // grep narrows the source to the lines that match. It reads onwards: what does
 // not fit, or was not reached in time, is left for the next read, so next is
 // where the reading stopped. At least one line is looked at, so that every read
-// gets on. A last line without its end waits for the rest while the command
+// gets on, unless others have the turns of searches for all that time. A last line without its end waits for the rest while the command
 // runs.
 func (s *source) grep(f *lineFilter, limit int64) {
+	defer f.search.rest()
 	s.arrived = s.to
 	s.pieces, s.to, s.binary, s.partial = nil, s.from, false, false
 	chars, looked, longest := int64(0), 0, f.pattern.part(maxLine)
@@ -41,7 +44,7 @@ func (s *source) grep(f *lineFilter, limit int64) {
 			if chars > limit {
 				return
 			}
-			if looked > 0 && f.over() {
+			if looked > 0 && f.over() || !f.search.on(f.ended, nil) {
 				f.cut = true
 				return
 			}

@@ -108,6 +108,7 @@ type Server struct {
 	streams    streams
 	defaults   defaults
 	cursors    cursors
+	turns      *turns // of searches
 
 	webOnce sync.Once
 	web     *web                // made by Handler
@@ -123,7 +124,7 @@ func New(o Options) *Server {
 		manager: o.Manager, owner: o.Owner, log: o.Log, setup: o.SetupError,
 		options: o, declared: declared{box: o.Toolbox, wait: listWait}, pace: defaultPace(), callLimit: callLimit, sessionIdle: sessionIdle, bodyTime: bodyTime,
 		heartbeat: heartbeat, writeTime: writeTime, maxExpanded: maxExpanded,
-		stdioDrain: stdioDrain,
+		stdioDrain: stdioDrain, turns: newTurns(),
 	}
 	if s.manager == nil && s.setup == nil {
 		s.setup = errors.New("the server has no engine")

@@ -48,7 +48,7 @@ func (s *Server) exec(ctx context.Context, c *call, in *execInput) (*reply, erro
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	match, err := newMatcher(in.waitFor, positions{})
+	match, err := newMatcher(in.waitFor, positions{}, s.search(c))
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"time"
 
 	"caisson/sandbox"
 )
@@ -61,9 +60,9 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		if err != nil {
 			return nil, err
 		}
-		request.grep = &lineFilter{pattern: pattern, over: s.searchOver(ctx)}
+		request.grep = &lineFilter{pattern: pattern, search: s.search(c)}
 	}
-	match, err := newMatcher(in.waitFor, request.from)
+	match, err := newMatcher(in.waitFor, request.from, s.search(c))
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +77,12 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		notes = append(notes, cutNote(asked))
 	}
 	s.manager.Touch(c.owner, e.SessionID())
+	if request.grep != nil {
+		// The time begins with the search, and is no longer for who would wait longer.
+		searching, stop := context.WithTimeout(ctx, s.callLimit)
+		defer stop()
+		request.grep.ended, request.grep.over = searching.Done(), func() bool { return searching.Err() != nil }
+	}
 	before := s.cursors.of(c.caller, e)
 	_, r := s.execReply(c, e, target{}, request, notes...)
 	if err := clientGone(ctx); err != nil {
@@ -85,16 +90,4 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 		return nil, err
 	}
 	return r, nil
-}
-
-// searchOver says when a search ends: when nobody waits for it any more, and after the
-// time of a call at the latest, also for clients that wait longer.
-func (s *Server) searchOver(ctx context.Context) func() bool {
-	var until time.Time // begins with the search, not with the wait before it
-	return func() bool {
-		if until.IsZero() {
-			until = time.Now().Add(s.callLimit)
-		}
-		return ctx.Err() != nil || time.Now().After(until)
-	}
 }
