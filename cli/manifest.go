@@ -74,6 +74,7 @@ func manifestSettings() []string {
 	names := []string{settings.MCPPrefix + "ALLOW_LOCAL", settings.MCPPrefix + "ALLOW_WEAKER_TOOLS"}
 	for _, name := range []string{
 		"TOOL_IMAGE", "EXECUTOR_MODE", "IDLE_TTL_SECONDS", "NETWORK_MODE", "PULL_POLICY", "RUNTIME", "VM_RUNTIME", "MAX_NETWORK", "MAX_CPU", "MAX_MEMORY_MB", "MAX_PIDS",
+		"EXEC_MAX_TIMEOUT_SECONDS",
 	} {
 		names = append(names, settings.DockerPrefix+name)
 	}
@@ -97,7 +98,7 @@ func manifestServer(s settings.Settings, environ []string) executor.Server {
 		AllowLocal: s.MCP.AllowLocal, AllowWeaker: s.MCP.AllowWeakerTools,
 		Image: d.ToolImage, Mode: executor.Mode(d.ExecutorMode), IdleTTL: d.IdleTTL, Network: tier, PullPolicy: d.PullPolicy,
 		Runtime: d.Runtime, VMRuntime: d.VMRuntime,
-		MaxNetwork: d.MaxNetwork, MaxNanoCPUs: int64(d.MaxCPU * 1e9), MaxMemory: d.MaxMemoryMB << 20, MaxPids: d.MaxPids,
+		MaxNetwork: d.MaxNetwork, MaxNanoCPUs: int64(d.MaxCPU * 1e9), MaxMemory: d.MaxMemoryMB << 20, MaxPids: d.MaxPids, MaxTimeout: d.ExecMaxTimeout,
 	}
 }
 

@@ -171,3 +171,18 @@ execution_policies:
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+func TestTX22_ManifestCheckKnowsTheLongestTimeoutOfTheServer(t *testing.T) {
+	environ := []string{"SANDBOX_DOCKER_EXEC_MAX_TIMEOUT_SECONDS=60", "SANDBOX_DOCKER_EXEC_DEFAULT_TIMEOUT_SECONDS=10"}
+	long := manifestFile(t, strings.Replace(twoTools, "command: [fetch]", "command: [fetch], remote_timeout_seconds: 61", 1))
+	for _, args := range [][]string{{"check", long}, {"explain", long, "fetch"}} {
+		_, p := run(t, environ, append([]string{"manifest"}, args...)...)
+		if text := p.stderr.String(); p.status == exitOK || !strings.Contains(text, ":2:") || !strings.Contains(text, "SANDBOX_DOCKER_EXEC_MAX_TIMEOUT_SECONDS allows 60 at most") {
+			t.Errorf("%s: status %d: %s", args, p.status, text)
+		}
+	}
+	out, p := run(t, environ, "manifest", "explain", manifestFile(t, twoTools), "fetch")
+	if p.status != exitOK || !regexp.MustCompile(`timeout +60 s`).MatchString(out) {
+		t.Errorf("status %d: %s%s", p.status, out, p.stderr)
+	}
+}

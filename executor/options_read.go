@@ -208,7 +208,13 @@ func readLabels(r *reader, o *Options, n node) {
 	})
 }
 
-// callTime is the range of remote_timeout_seconds.
+// callTime is the range of remote_timeout_seconds. More than the server's own bound of
+// commands would have each call refused.
 func (r *reader) callTime(n node) (time.Duration, bool) {
-	return r.Seconds(n, "remote_timeout_seconds", 0.1, 86400)
+	d, ok := r.Seconds(n, "remote_timeout_seconds", 0.1, 86400)
+	if most := r.server.MaxTimeout; ok && most > 0 && d > most {
+		r.Add(n.At, "remote_timeout_seconds is %s, and SANDBOX_DOCKER_EXEC_MAX_TIMEOUT_SECONDS allows %s at most: lower the one or raise the other", seconds(d), seconds(most))
+		return 0, false
+	}
+	return d, ok
 }

@@ -41,7 +41,8 @@ type Rule struct {
 type Policy struct {
 	Name  string // empty: the default one
 	rules []*Rule
-	rest  *Rule // for what no rule matches
+	rest  *Rule         // for what no rule matches
+	most  time.Duration // bounds the default timeout; 0: nothing does
 }
 
 // Rules returns the rules in the order of their declaration.
@@ -136,6 +137,9 @@ func (p *Policy) Resolve(s Subject) Resolution {
 	}
 	if r.Timeout == 0 {
 		r.Timeout = DefaultTimeout
+		if p.most > 0 {
+			r.Timeout = min(r.Timeout, p.most)
+		}
 	}
 	if r.Rule.Webhook != "" {
 		r.Webhook = r.Rule.Webhook

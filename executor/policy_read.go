@@ -134,7 +134,7 @@ func (r *reader) webhook(n node) string {
 
 // policy reads one policy. Its rules may name what the manifest declares.
 func (r *reader) policy(n node, name string, m *Manifest) *Policy {
-	p := &Policy{Name: name, rest: &Rule{Instance: r.instance(Docker, n.At, node{}), Position: n.At}}
+	p := &Policy{Name: name, most: r.server.MaxTimeout, rest: &Rule{Instance: r.instance(Docker, n.At, node{}), Position: n.At}}
 	if n.At.Line == 0 {
 		return p // none is declared
 	}

@@ -28,6 +28,7 @@ type Server struct {
 	MaxNanoCPUs int64
 	MaxMemory   int64 // bytes
 	MaxPids     int64
+	MaxTimeout  time.Duration // of a call, and so of what a manifest may say
 }
 
 // Mode is how long the container of a tool lives.
