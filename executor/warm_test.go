@@ -91,6 +91,7 @@ executors: {shared: {name: docker}}`)
 		if r.value("t") == first {
 			t.Error("the next call is in the same container")
 		}
+		synctest.Wait() // no call waits for the removal
 		if len(r.fake.Sessions()) != 1 {
 			t.Error("the old container is left")
 		}

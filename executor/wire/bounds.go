@@ -67,10 +67,9 @@ func Bounded(r Result, mostValue int) Result {
 		r.DisplayData = nil
 		left = append(left, fmt.Sprintf("display_data with %d bytes", n))
 	}
-	if n := 0; r.Metadata != nil {
-		if r.Metadata, n = boundedEntries(r.Metadata); n > 0 {
-			left = append(left, fmt.Sprintf("%d entries of the metadata", n))
-		}
+	metadata, n := boundedEntries(r.Metadata)
+	if r.Metadata = metadata; n > 0 {
+		left = append(left, fmt.Sprintf("%d entries of the metadata", n))
 	}
 	if len(left) > 0 {
 		r.Metadata = maps.Clone(r.Metadata)
