@@ -49,7 +49,9 @@ func (s *Server) intend(c *call) error {
 
 // conclude records how a call has ended, counts it and logs it. It is the only
 // place that does: each call has exactly one end. The outcome of a call stands
-// whether or not it could be recorded.
+// whether or not it could be recorded. Calls that were refused before a tool was
+// asked are recorded at a pace of their principal's own: no rate bounds them, since
+// one that is over its rate can go on asking.
 func (s *Server) conclude(ctx context.Context, c *call, code string, bytesOut int64) {
 	took := time.Since(c.started)
 	r := c.auditRecord(phaseEnd)
@@ -59,12 +61,18 @@ func (s *Server) conclude(ctx context.Context, c *call, code string, bytesOut in
 	}
 	ms := float64(took.Microseconds()) / 1000
 	r.DurationMS, r.BytesIn, r.BytesOut = &ms, &c.bytesIn, &bytesOut
-	if err := s.audit.record(r); err != nil {
-		s.auditFailed(c.id, err)
+	recorded := true
+	if c.refused {
+		r.Suppressed, recorded = s.principals.refusals(c.principal).take(time.Now())
+	}
+	if recorded {
+		if err := s.audit.record(r); err != nil {
+			s.auditFailed(c.id, err)
+		}
 	}
 	s.metrics.called(s.principalLabel(c.caller), r, took)
-	level := slog.LevelDebug // the record is in the log already
-	if s.audit.toFile() || c.executor != "" {
+	level := slog.LevelDebug // the record is in the log already, or there is to be none
+	if recorded && (s.audit.toFile() || c.executor != "") {
 		level = slog.LevelInfo // of a manifest's tool the line has more
 	}
 	s.log.LogAttrs(ctx, level, "tool call", append([]slog.Attr{
@@ -141,8 +149,8 @@ func (s *Server) notCalled(ctx context.Context, method, code string) {
 	s.conclude(ctx, c, code, 0)
 }
 
-// The pace of records of refusals that anybody can cause: whoever has no token
-// must not be able to fill the disk.
+// The pace of records of refusals that cost nothing to cause: neither whoever has no
+// token nor a principal over its rate must be able to fill the disk.
 const (
 	refusalsAtOnce = 60
 	refusalsFill   = time.Second // time for one more

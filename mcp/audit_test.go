@@ -288,3 +288,46 @@ func TestAttackT59_RefusalsCannotFillTheDisk(t *testing.T) {
 		t.Error(metricsOf(t, r))
 	}
 }
+
+// Calls that are refused before a tool is asked have records, but not without bound, and
+// each principal a bound of its own.
+func TestAttackT59_RefusedCallsCannotFillTheDisk(t *testing.T) {
+	for name, row := range map[string]struct{ tool, code, more string }{
+		"over the rate": {"session_list", "limit_exceeded", ", rate_per_minute: 1"},
+		"no such tool":  {"no_such_tool", "unknown_tool", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		audit, err := mcp.NewAuditLog(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newShared(t, row.more, unlimited, func(o *mcp.Options) { o.Audit = audit })
+		call := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + row.tool + `"}}`
+		headers := []string{"Mcp-Session-Id", s.initialized(tokenA), "Authorization", "Bearer " + tokenA}
+		for range 500 {
+			if response, body := post(t, s.site, "/mcp", call, headers...); response.StatusCode != http.StatusOK || strings.Contains(body, `"isError":false`) {
+				t.Fatal(response.Status, body)
+			}
+		}
+		session := s.initialized(tokenB)
+		post(t, s.site, "/mcp", strings.Replace(call, "session_list", "no_such_tool", 1), "Mcp-Session-Id", session, "Authorization", "Bearer "+tokenB)
+		of, suppressed := map[string]int{}, 0.0
+		for _, e := range ends(t, path) {
+			of[e.str("principal")]++
+			n, _ := e["suppressed"].(float64)
+			suppressed += n
+			if e.str("decision") != "refused" || e.str("principal") == "a" && e.str("code") != row.code {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+		if of["a"] < 60 || of["a"] > 120 || of["b"] != 1 || float64(of["a"])+suppressed > 500 {
+			t.Errorf("%s: %v records, %v suppressed", name, of, suppressed)
+		}
+		if lines := strings.Count(s.log.String(), `level=INFO msg="tool call"`); lines > 130 {
+			t.Errorf("%s: %d lines in the log", name, lines)
+		}
+		if !strings.Contains(metricsOf(t, s.rig), `caisson_principal_calls_total{decision="refused",principal="other"} 501`) {
+			t.Errorf("%s: not all are counted", name)
+		}
+	}
+}

@@ -89,7 +89,7 @@ func canaryCalls(c map[string]string, session, exec string) map[string][]args {
 // record, no metric and no answer about the server's health, whatever goes wrong.
 func TestAttackT59_MT03_SecretsAppearNowhere(t *testing.T) {
 	c := canaries()
-	r, path := audited(t, func(o *mcp.Options) {
+	r, path := audited(t, unlimited, func(o *mcp.Options) {
 		o.Authenticator, o.OpenMetrics = tokens{c["token"]}, true
 		o.Ready = func(context.Context) error { return errors.New("dial tcp 10.9.8.7:2376") }
 	})

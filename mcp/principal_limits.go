@@ -28,7 +28,8 @@ const (
 // principals keeps what the server knows of each principal while it is there: its
 // pace and the requests that are being served.
 type principals struct {
-	perMinute int // of a principal without a rate of its own
+	perMinute int         // of a principal without a rate of its own
+	nobody    refusalPace // where there are no principals
 
 	mu     sync.Mutex
 	byName map[string]*guest
@@ -39,6 +40,7 @@ type guest struct {
 	rate    int // messages a minute that pace was made for
 	live    map[*request]struct{}
 	streams int
+	refused refusalPace // of its calls
 }
 
 // request is one that is being served.
@@ -114,6 +116,17 @@ func (ps *principals) take(p *Principal) (wait time.Duration) {
 		next.CancelAt(now)
 	}
 	return wait
+}
+
+// refusals is the pace at which refusals of a principal's calls are recorded; nil
+// stands for whoever calls where there are no principals.
+func (ps *principals) refusals(p *Principal) *refusalPace {
+	if p == nil {
+		return &ps.nobody
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return &ps.guest(p).refused
 }
 
 // cut ends what is being served for some principals.
