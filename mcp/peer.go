@@ -29,11 +29,10 @@ type peer struct {
 	watched  watched
 	answers  answers // to requests of ours
 
-	mu           sync.Mutex
-	level        mcpgo.LoggingLevel
-	version      string
-	info         mcpgo.Implementation
-	capabilities mcpgo.ClientCapabilities
+	// What a client says of itself is not kept: nobody asks for it, and it may be long.
+	mu      sync.Mutex
+	level   mcpgo.LoggingLevel
+	version string
 }
 
 func newPeer(ctx context.Context, id string, owner sandbox.Owner) *peer {

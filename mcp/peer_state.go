@@ -31,31 +31,3 @@ func (p *peer) ProtocolVersion() string {
 	defer p.mu.Unlock()
 	return p.version
 }
-
-// SetClientInfo keeps the client's name.
-func (p *peer) SetClientInfo(info mcpgo.Implementation) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.info = info
-}
-
-// GetClientInfo is the client's name, in its own words.
-func (p *peer) GetClientInfo() mcpgo.Implementation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.info
-}
-
-// SetClientCapabilities keeps what the client can do.
-func (p *peer) SetClientCapabilities(c mcpgo.ClientCapabilities) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.capabilities = c
-}
-
-// GetClientCapabilities is what the client can do, by its own word.
-func (p *peer) GetClientCapabilities() mcpgo.ClientCapabilities {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.capabilities
-}
