@@ -191,3 +191,22 @@ func (s Searches) Begin(owner string, over <-chan struct{}) (rest func(), ok boo
 	x := &search{turns: s.t, owner: sandbox.Owner{Name: owner}}
 	return x.rest, x.on(over, nil)
 }
+
+// BodyBytes is how much memory has been taken for bodies, and whether somebody waits
+// for some.
+func (s *Server) BodyBytes() (taken int64, waiting bool) {
+	b := s.web.bodies
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken, b.freed != nil
+}
+
+// BodyRoom sets how much memory bodies have. It must be called after Handler.
+func (s *Server) BodyRoom(n int64) {
+	s.web.bodies.mu.Lock()
+	defer s.web.bodies.mu.Unlock()
+	s.web.bodies.room = n
+}
+
+// ValuesIn counts the members and elements of a JSON text.
+func ValuesIn(raw string) int { return valuesIn([]byte(raw)) }

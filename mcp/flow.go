@@ -7,51 +7,38 @@ import (
 	"time"
 )
 
-// Bounds of what is written to a client over HTTP.
-const (
-	writeTime  = 60 * time.Second // for a piece; a client that takes in less has gone
-	writePiece = 32 << 10
-)
+// writeTime is how long a piece of an answer may take to go out over HTTP; a client
+// that takes in less has gone.
+const writeTime = 60 * time.Second
 
 // flow writes to one client over HTTP. Nothing is kept for a client that does not
 // read: the writer waits, which holds up that client's own calls alone, and gives
-// up when not even a piece goes out within the limit (T53).
+// up when rw does (watchedAnswer).
 type flow struct {
-	rw    http.ResponseWriter
-	ctl   *http.ResponseController
-	limit time.Duration
-	gone  func() // called once when nothing can be written any more
+	rw   http.ResponseWriter
+	gone func() // called once when nothing can be written any more
 
 	mu     sync.Mutex
 	broken error
 }
 
-func newFlow(rw http.ResponseWriter, limit time.Duration, gone func()) *flow {
-	return &flow{rw: rw, ctl: http.NewResponseController(rw), limit: limit, gone: gone}
-}
+func newFlow(rw http.ResponseWriter, gone func()) *flow { return &flow{rw: rw, gone: gone} }
 
 // write sends parts one after the other, with nothing of another write between.
 func (f *flow) write(parts ...[]byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, part := range parts {
-		for len(part) > 0 && f.broken == nil {
-			n := min(len(part), writePiece)
-			f.patience()
-			_, err := f.rw.Write(part[:n])
+		if f.broken == nil {
+			_, err := f.rw.Write(part)
 			f.fail(err)
-			part = part[n:]
 		}
 	}
 	if f.broken == nil {
-		f.patience()
-		f.fail(f.ctl.Flush())
+		f.fail(http.NewResponseController(f.rw).Flush())
 	}
 	return f.broken
 }
-
-// patience begins the time for a piece. A writer that knows no deadlines has none.
-func (f *flow) patience() { _ = f.ctl.SetWriteDeadline(time.Now().Add(f.limit)) }
 
 func (f *flow) fail(err error) {
 	if err == nil || f.broken != nil {

@@ -45,6 +45,9 @@ func readMessage(raw []byte) (message, *rpcFault) {
 	if !json.Valid(raw) {
 		return m, &rpcFault{mcpgo.PARSE_ERROR, "the message is no JSON"}
 	}
+	if valuesIn(raw) > maxValues {
+		return m, invalidMessage("the message has more than %d members and elements, the most that may be; send it in parts", maxValues)
+	}
 	fields, err := readObject(raw)
 	if err != nil {
 		return m, invalidMessage("%v", err)
@@ -58,6 +61,9 @@ func readMessage(raw []byte) (message, *rpcFault) {
 		}
 	}
 	if id, given := fields["id"]; given {
+		if len(id) > maxName {
+			return m, invalidMessage("id is longer than 1 KiB, the most that may be")
+		}
 		if _, ok := idKey(id); !ok {
 			return m, invalidMessage("id must be a string or a number of the size of a double")
 		}
@@ -68,8 +74,11 @@ func readMessage(raw []byte) (message, *rpcFault) {
 		return m, invalidMessage("jsonrpc must be %q", mcpgo.JSONRPC_VERSION)
 	}
 	m.params, m.result, m.failed = fields["params"], fields["result"], fields["error"]
-	if name, given := fields["method"]; given && (json.Unmarshal(name, &m.method) != nil || m.method == "") {
-		return m, invalidMessage("method must be a name")
+	if name, given := fields["method"]; given && (len(name) > maxName || json.Unmarshal(name, &m.method) != nil || m.method == "") {
+		return m, invalidMessage("method must be a name of at most 1 KiB")
+	}
+	if m.method != string(mcpgo.MethodToolsCall) && len(raw) > maxOther {
+		return m, invalidMessage("a message that calls no tool may have %d MiB", maxOther>>20)
 	}
 	if m.method == "" && (m.id == nil || m.result == nil && m.failed == nil) {
 		return m, invalidMessage("the message has no method")
@@ -95,6 +104,7 @@ func (m *message) readMeta() *rpcFault {
 		m.meta = p.Meta
 	}
 	var t struct {
+		Name json.RawMessage `json:"name"`
 		Meta struct {
 			Token json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`
@@ -102,7 +112,10 @@ func (m *message) readMeta() *rpcFault {
 	if json.Unmarshal(m.params, &t) == nil {
 		m.token = t.Meta.Token
 	}
-	return nil
+	if fault := nameFault("params._meta.progressToken", m.token); fault != nil {
+		return fault
+	}
+	return nameFault("params.name", t.Name)
 }
 
 // isRequest says whether the message wants an answer.

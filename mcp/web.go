@@ -28,6 +28,7 @@ type web struct {
 	mux        *http.ServeMux
 	streamable *clientSessions // of Streamable HTTP
 	sse        *clientSessions
+	bodies     *bodies
 
 	ctx  context.Context // ends with the server
 	end  context.CancelFunc
@@ -36,7 +37,7 @@ type web struct {
 
 func newWeb(s *Server) *web {
 	w := &web{
-		s: s, mux: http.NewServeMux(),
+		s: s, mux: http.NewServeMux(), bodies: newBodies(s.options.MaxBody),
 		streamable: newClientSessions(s, overHTTP, s.sessionIdle),
 		sse:        newClientSessions(s, overSSE, s.sessionIdle),
 	}
@@ -65,7 +66,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) { w.seen(rw, r,
 
 func (w *web) serve(rw *watchedAnswer, r *http.Request) {
 	ctl := http.NewResponseController(rw)
-	_ = ctl.SetWriteDeadline(time.Time{}) // the connection's last answer had one; not supported: then there is none
+	rw.patience() // the connection's last answer had another deadline
 	if r.Body != nil && r.Body != http.NoBody {
 		limit := w.s.bodyTime
 		if r.Method != http.MethodPost {
@@ -145,7 +146,7 @@ func (w *web) stream(rw http.ResponseWriter, r *http.Request, session *clientSes
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(session.ctx, cancel)()
-	f := newFlow(rw, w.s.writeTime, cancel)
+	f := newFlow(rw, cancel)
 	defer f.close()
 	x := newExchange(session.peer, f)
 	defer x.close(true)

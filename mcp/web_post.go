@@ -9,18 +9,11 @@ import (
 
 // servePost takes one message of a Streamable HTTP client.
 func (w *web) servePost(rw http.ResponseWriter, r *http.Request) {
-	body, ok := w.readBody(rw, r)
+	r, m, release, ok := w.takeMessage(rw, r)
 	if !ok {
 		return
 	}
-	m, fault := readMessage(body)
-	if r, ok = w.pace(rw, r, &m); !ok {
-		return
-	}
-	if fault != nil {
-		writeRPC(rw, http.StatusBadRequest, rpcError(m.id, fault.code, fault.text))
-		return
-	}
+	defer release()
 	version := r.Header.Get(mcpgo.HeaderProtocolVersion)
 	if m.modern() || mcpgo.IsModernProtocol(version) {
 		w.serveModern(rw, r, m)
@@ -37,12 +30,12 @@ func (w *web) servePost(rw http.ResponseWriter, r *http.Request) {
 		refuseNoSession(rw, &m)
 		return
 	}
-	session, release, ok := w.streamable.find(r.Header.Get(headerSession), w.s.callerOf(r.Context()).owner)
+	session, leave, ok := w.streamable.find(r.Header.Get(headerSession), w.s.callerOf(r.Context()).owner)
 	if !ok {
 		refuseSession(rw, &m)
 		return
 	}
-	defer release()
+	defer leave()
 	w.serveMessageOf(rw, r, session.peer, m, false)
 }
 
@@ -113,7 +106,7 @@ func (w *web) serveMessageOf(rw http.ResponseWriter, r *http.Request, p *peer, m
 		return
 	}
 	defer done()
-	reply := &postReply{flow: newFlow(rw, w.s.writeTime, func() { cancel(errClientGone) }), plain: !takesStream(r)}
+	reply := &postReply{flow: newFlow(rw, func() { cancel(errClientGone) }), plain: !takesStream(r)}
 	defer reply.close()
 	x := newExchange(p, reply)
 	stop := reply.quiet(w.s.heartbeat)

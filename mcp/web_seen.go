@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // headerRequestID names the request in the answer, for a client's own log: the
@@ -17,8 +18,9 @@ const headerRequestID = "X-Request-Id"
 func (w *web) seen(rw http.ResponseWriter, r *http.Request, serve func(*watchedAnswer, *http.Request)) {
 	in := &inbound{id: newRequestID()}
 	rw.Header().Set(headerRequestID, in.id)
-	answer := &watchedAnswer{ResponseWriter: rw}
+	answer := &watchedAnswer{ResponseWriter: rw, limit: w.s.writeTime}
 	serve(answer, r.WithContext(context.WithValue(r.Context(), inboundKey{}, in)))
+	answer.patience() // for what net/http has not sent yet
 	t := endpointOf(r)
 	if answer.status < http.StatusBadRequest || t == "" || in.claimed.Load() {
 		return
@@ -71,12 +73,22 @@ func refusalCode(status int) string {
 	return "http_" + strconv.Itoa(status) // of the few that Go's and mcp-go's servers send
 }
 
-// watchedAnswer keeps the status of an answer, and does not let a refusal wait for a
-// body that nobody reads.
+// writePiece is how much of an answer goes out under one deadline.
+const writePiece = 32 << 10
+
+// watchedAnswer keeps the status of an answer, and lets none wait for ever: a refusal
+// not for a body that nobody reads, and no piece of any answer for a client that takes
+// in nothing (T53).
 type watchedAnswer struct {
 	http.ResponseWriter
+	limit  time.Duration // for a piece to go out
 	status int
 	body   *watchedBody // nil when the request has none
+}
+
+// patience begins the time for a piece. A writer that knows no deadlines has none.
+func (a *watchedAnswer) patience() {
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
 }
 
 // WriteHeader sends the head, and keeps the first status that is a final one.
@@ -87,19 +99,28 @@ func (a *watchedAnswer) WriteHeader(status int) {
 			a.body.leave(a.ResponseWriter)
 		}
 	}
+	a.patience()
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write sends a piece of the body.
-func (a *watchedAnswer) Write(p []byte) (int, error) {
+// Write sends a part of the body, each piece of it within the limit.
+func (a *watchedAnswer) Write(p []byte) (n int, err error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
-	return a.ResponseWriter.Write(p)
+	for {
+		a.patience()
+		wrote, err := a.ResponseWriter.Write(p[n:min(len(p), n+writePiece)])
+		n += wrote
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
 }
 
 // Flush makes streams possible.
 func (a *watchedAnswer) Flush() {
+	a.patience()
 	_ = http.NewResponseController(a.ResponseWriter).Flush() // a writer that cannot has nothing to hold back
 }
 

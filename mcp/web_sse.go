@@ -42,44 +42,43 @@ func (w *web) serveMessage(rw http.ResponseWriter, r *http.Request) {
 		refuseMethod(rw, http.MethodPost)
 		return
 	}
-	body, ok := w.readBody(rw, r)
+	r, m, release, ok := w.takeMessage(rw, r)
 	if !ok {
 		return
 	}
-	m, fault := readMessage(body)
-	if r, ok = w.pace(rw, r, &m); !ok {
-		return
-	}
-	if fault != nil {
-		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
-		return
-	}
+	goesOn := false // a request has been taken, and holds what its message does
+	defer func() {
+		if !goesOn {
+			release()
+		}
+	}()
 	ids := r.URL.Query()["sessionId"]
 	if len(ids) != 1 {
 		refuse(rw, &m, http.StatusBadRequest, mcpgo.INVALID_PARAMS, "one sessionId is needed, that of the stream")
 		return
 	}
-	session, release, ok := w.sse.find(ids[0], w.s.callerOf(r.Context()).owner)
+	session, leave, ok := w.sse.find(ids[0], w.s.callerOf(r.Context()).owner)
 	if !ok {
 		refuse(rw, &m, http.StatusBadRequest, mcpgo.INVALID_PARAMS, "no such sessionId (any more): open /sse again")
 		return
 	}
-	defer release()
+	defer leave()
 	if !m.isRequest() {
 		w.s.notice(session.peer, m)
 		rw.WriteHeader(http.StatusAccepted)
 		return
 	}
-	w.serveRequestOf(rw, r, session, m)
+	goesOn = w.serveRequestOf(rw, r, session, m, release)
 }
 
-// serveRequestOf takes a request of an SSE client, which its stream answers.
-func (w *web) serveRequestOf(rw http.ResponseWriter, r *http.Request, session *clientSession, m message) {
+// serveRequestOf takes a request of an SSE client, which its stream answers, and calls
+// release when that is done. One that it does not take has been refused.
+func (w *web) serveRequestOf(rw http.ResponseWriter, r *http.Request, session *clientSession, m message, release func()) bool {
 	ctx, leave := context.WithoutCancel(r.Context()), func() {} // the POST is answered at once
 	if m.opensStream() {
 		var ok bool
 		if ctx, leave, ok = w.asStream(ctx, rw, r, &m); !ok {
-			return
+			return false
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -90,10 +89,11 @@ func (w *web) serveRequestOf(rw http.ResponseWriter, r *http.Request, session *c
 		stop()
 		leave()
 		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
-		return
+		return false
 	}
 	out := session.getOut()
 	session.work.Go(func() {
+		defer release()
 		defer leave()
 		defer stop()
 		defer cancel(nil)
@@ -103,4 +103,5 @@ func (w *web) serveRequestOf(rw http.ResponseWriter, r *http.Request, session *c
 		}
 	})
 	rw.WriteHeader(http.StatusAccepted)
+	return true
 }
