@@ -191,6 +191,34 @@ func TestTX05_APoliteSignalEndsTheCallWithAResult(t *testing.T) {
 	read(e, cmd, stdout, stderr, start).wants(t, wire.StatusError, "cancelled")
 }
 
+func TestTX05_TX09_APoliteSignalEndsWhatHasLeftTheGroup(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	c := shell(`setsid sh -c 'trap "" TERM; echo $$ > `+file+`.new; mv `+file+`.new `+file+`; exec sleep 600' & until [ -e `+file+` ]; do sleep 0.02; done; echo up >&2; sleep 600`, nil)
+	e := c.envelope(t)
+	cmd, stdout, stderr := c.command(t, e)
+	cmd.Stderr = nil
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = pipe.Read(make([]byte, 3))
+	text, err := os.ReadFile(file)
+	pid := strings.TrimSpace(string(text))
+	if err != nil || stateOf(pid) == "" {
+		t.Fatalf("%q %v", pid, err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	read(e, cmd, stdout, stderr, start).wants(t, wire.StatusError, "cancelled")
+	if state := stateOf(pid); state != "" && state != "Z" {
+		t.Errorf("what the tool has left runs on: %s", state)
+	}
+}
+
 func TestENV08_OutputIsBounded(t *testing.T) {
 	shell("yes", nil).run(t).wants(t, wire.StatusError, "more than 16 MiB")
 	o := shell("yes | head -c 3000000 >&2; echo end", nil).run(t)

@@ -157,6 +157,7 @@ func TestTX05_AResidentThatWasKilledIsStartedAgain(t *testing.T) {
 	if out, err := exec.Command("kill", "-9", parent).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
+	eventually(t, func() bool { return stateOf(parent) == "" || stateOf(parent) == "Z" }) // it dies a moment later
 	kit(t, "decent", "get", nil, warm...).run(t).wants(t, wire.StatusSuccess, "None")
 }
 
