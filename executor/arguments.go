@@ -48,7 +48,7 @@ func (c checker) check(arguments json.RawMessage) error {
 	if !ok {
 		return sandbox.Invalid("arguments", "the arguments are an object")
 	}
-	if err := checkNumbers(object, nil); err != nil {
+	if err := checkNumbers(object); err != nil {
 		return err
 	}
 	if c.schema == nil {

@@ -19,6 +19,10 @@ const (
 	mostDigits = 1000      // of a number, as it is written
 	// mostExponent is the largest exponent of a number either way; no float64 has more.
 	mostExponent = 400
+	// mostWide is how many numbers may have more than wideDigits characters or such an
+	// exponent: to compute with each costs as much as with a hundred others.
+	mostWide   = 1000
+	wideDigits = 40
 )
 
 // countValues refuses arguments with more values than most, before anything is made
@@ -53,23 +57,33 @@ func countValues(text []byte, most int) error {
 	return nil
 }
 
-// checkNumbers refuses numbers that cost too much to compute with, and says where
-// the first one stands.
-func checkNumbers(value any, at []string) error {
+// checkNumbers refuses numbers that cost too much to compute with, and says where one
+// of them stands.
+func checkNumbers(value any) error {
+	var c numberCheck
+	return c.check(value, nil)
+}
+
+// numberCheck goes through the numbers of a value.
+type numberCheck struct {
+	wide int
+}
+
+func (c *numberCheck) check(value any, at []string) error {
 	switch v := value.(type) {
 	case json.Number:
-		if fault := numberFault(string(v)); fault != "" {
+		if fault := c.fault(string(v)); fault != "" {
 			return sandbox.Invalid(field(at), "%s is wrong: %s", field(at), fault)
 		}
 	case []any:
 		for i, item := range v {
-			if err := checkNumbers(item, append(at, strconv.Itoa(i))); err != nil {
+			if err := c.check(item, append(at, strconv.Itoa(i))); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for name, item := range v {
-			if err := checkNumbers(item, append(at, name)); err != nil {
+			if err := c.check(item, append(at, name)); err != nil {
 				return err
 			}
 		}
@@ -77,15 +91,24 @@ func checkNumbers(value any, at []string) error {
 	return nil
 }
 
-// numberFault says what is wrong with a number of JSON, or nothing.
-func numberFault(literal string) string {
+// fault says what is wrong with a number of JSON, or nothing.
+func (c *numberCheck) fault(literal string) string {
+	wide := len(literal) > wideDigits
 	if len(literal) > mostDigits {
 		return fmt.Sprintf("a number has at most %d characters; give a longer one as a text", mostDigits)
 	}
 	if i := strings.IndexAny(literal, "eE"); i >= 0 {
-		if exponent, err := strconv.Atoi(literal[i+1:]); err != nil || exponent > mostExponent || exponent < -mostExponent {
+		exponent, err := strconv.Atoi(literal[i+1:])
+		if err != nil || exponent > mostExponent || exponent < -mostExponent {
 			return fmt.Sprintf("a number's exponent is -%d to %d", mostExponent, mostExponent)
 		}
+		wide = wide || exponent > wideDigits || exponent < -wideDigits
+	}
+	if wide {
+		c.wide++
+	}
+	if c.wide > mostWide {
+		return fmt.Sprintf("at most %d numbers have more than %d characters or an exponent beyond -%d to %d; give more of them as texts", mostWide, wideDigits, wideDigits, wideDigits)
 	}
 	return ""
 }

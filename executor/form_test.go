@@ -186,6 +186,8 @@ tools:
 		{"t", `{"n":[4,1e-999999]}`, "n[1]", "exponent is -400 to 400"},
 		{"t", `{"n":[4,1E+999999999999999999999]}`, "n[1]", "exponent is -400 to 400"},
 		{"t", `{"x":{"deep":[{"y":` + strings.Repeat("9", 1001) + `}]}}`, "x.deep[0].y", "at most 1000 characters"},
+		{"t", `{"n":` + many("1e-390", 1001) + `}`, "n[1000]", "at most 1000 numbers have more than 40 characters"},
+		{"t", `{"n":` + many(strings.Repeat("7", 50), 1001) + `}`, "n[1000]", "give more of them as texts"},
 		{"py", `{"code":"1","timeout_seconds":1e-2000000}`, "timeout_seconds", "exponent"},
 		{"k_wide", `{"a":` + many("-1", 5000) + `}`, "a", "more than"},
 		{"k_wants", `{"a":` + many("{}", 50000) + `}`, "a", "more than"},

@@ -51,7 +51,7 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNumbers(doc, nil); err != nil { // the compiler fails on some
+	if err := checkNumbers(doc); err != nil { // the compiler fails on some
 		return nil, errors.New(textOf(err))
 	}
 	c := jsonschema.NewCompiler()
