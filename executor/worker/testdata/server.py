@@ -54,6 +54,9 @@ def text(value):
 
 def slow(request, arguments):
     token = request["params"].get("_meta", {}).get("progressToken")
+    if "mark" in arguments:
+        with open(arguments["mark"], "w") as f:
+            f.write("begun")
     for i in range(int(arguments.get("steps", 3))):
         send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": i + 1, "total": 3, "message": "step"}})
         if cancelled.wait(float(arguments.get("each", 0.01))):
