@@ -13,7 +13,8 @@ import (
 )
 
 // Bounds of the HTTP server. There is none on writing: a result or a stream may
-// take as long as its command, and a deadline would cut it in silence.
+// take as long as its command, and one deadline would cut it in silence. The handler
+// gives each piece of an answer its own.
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
