@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"github.com/spf13/cobra"
-
-	"caisson/executor/worker"
-)
+import "github.com/spf13/cobra"
 
 // statusError ends the program with a status of a command's own.
 type statusError int
@@ -20,7 +16,7 @@ func (p Process) workerCommand() *cobra.Command {
 		Hidden:             true,
 		DisableFlagParsing: true, // the worker reads its own
 		RunE: func(_ *cobra.Command, args []string) error {
-			if code := worker.Main(args, p.Stdin, p.Stdout, p.Stderr); code != exitOK {
+			if code := p.work(args); code != exitOK {
 				return statusError(code)
 			}
 			return nil
