@@ -69,7 +69,11 @@ func (p Process) health(ctx context.Context, m settings.MCP) error {
 		return fmt.Errorf("not alive: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return errors.New("not alive: " + answer.Status)
+		text := "not alive: " + answer.Status
+		if answer.StatusCode == http.StatusBadRequest {
+			text += " to plain HTTP; where the server speaks TLS, set SANDBOX_MCP_TLS_CERT_PATH as it has it"
+		}
+		return errors.New(text)
 	}
 	_, err = p.Stdout.Write(text)
 	return err

@@ -40,6 +40,7 @@ type share struct {
 	of    *bodies
 	owner string
 	size  int64 // under of.mu
+	over  bool  // the request has been answered: whatever still runs of it takes nothing; under of.mu
 }
 
 // wait takes n bytes more as soon as they are free, or fails at the end of ctx.
@@ -75,6 +76,9 @@ func (s *share) try(n int64) <-chan struct{} {
 	b := s.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if s.over {
+		return nil
+	}
 	if b.by[s.owner]+n > b.room-b.taken-n {
 		if b.freed == nil {
 			b.freed = make(chan struct{})
@@ -110,5 +114,39 @@ func (s *share) shrink(n int64) {
 	}
 }
 
-// release gives all back. It may be called more than once.
-func (s *share) release() { s.shrink(0) }
+// release gives all back, for good. It may be called more than once.
+func (s *share) release() {
+	s.shrink(0)
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.over = true
+}
+
+type shareKey struct{}
+
+// answerCost is how many bytes of the room an answer takes for each of what it tells: it is
+// in memory several times until its client has read it.
+const answerCost = 2
+
+// roomForAnswer waits for the room of an answer of up to n bytes, which it has until its
+// request is over; a request whose own body has some does not wait. fit gives back what the
+// answer does not need. Where no room is counted (stdio) there is nothing to wait for.
+func roomForAnswer(ctx context.Context, n int64) (fit func(n int64), err error) {
+	held, counted := ctx.Value(shareKey{}).(*share)
+	if !counted || n <= smallBody {
+		return func(int64) {}, nil
+	}
+	body := held.has()
+	if body > 0 {
+		err = held.more(answerCost * n)
+	} else {
+		err = held.wait(ctx, answerCost*n)
+	}
+	return func(n int64) { held.shrink(body + answerCost*n) }, err
+}
+
+func (s *share) has() int64 {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.size
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -106,6 +107,48 @@ func TestAttackT53_WhoFindsNoRoomIsToldSo(t *testing.T) {
 	cancel()
 	_ = overSSE.c.Close() // mcp-go's client sends no notice there
 	calls.Wait()
+	eventually(t, "nothing is taken", func() bool { taken, _ := s.server.BodyBytes(); return taken == 0 })
+}
+
+// TestAttackT53_AnswersThatNobodyReadsHaveABoundedRoom asks for large pieces of a file and
+// does not read them: few are in memory, another principal's are not held up, and all is
+// given back when the connections are gone.
+func TestAttackT53_AnswersThatNobodyReadsHaveABoundedRoom(t *testing.T) {
+	s := newShared(t, "", unlimited)
+	a, b := s.as(tokenA, "http", legacy), s.as(tokenB, "http", legacy)
+	sandboxID := regexp.MustCompile(`sbx_[a-z2-7]+`).FindString(a.ok("session_create", nil).text)
+	a.ok("upload", args{"session_id": sandboxID, "path": "f", "content": strings.Repeat("x", 4*mebibyte)})
+	b.ok("upload", args{"path": "f", "content": strings.Repeat("x", 4*mebibyte)})
+	session := s.initialized(tokenA)
+	addr := s.site.Listener.Addr().String()
+	var deaf []net.Conn
+	for i := range 30 {
+		large := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"download","arguments":{"session_id":%q,"path":"f","limit":8388608}}}`, i, sandboxID)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+		if _, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nMcp-Session-Id: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", addr, session, tokenA, len(large), large); err != nil {
+			t.Fatal(err)
+		}
+		deaf = append(deaf, conn)
+	}
+	eventually(t, "some are taken, and the others wait", func() bool {
+		taken, waiting := s.server.BodyBytes()
+		return waiting && taken >= 24*mebibyte
+	})
+	for range 3 {
+		if taken, _ := s.server.BodyBytes(); taken > 64*mebibyte {
+			t.Errorf("%d MiB are taken", taken/mebibyte)
+		}
+		if got := b.ok("download", args{"path": "f", "limit": 8388608}); len(got.text) < 4*mebibyte {
+			t.Errorf("another's: %d bytes", len(got.text))
+		}
+	}
+	for _, c := range deaf {
+		_ = c.Close()
+	}
 	eventually(t, "nothing is taken", func() bool { taken, _ := s.server.BodyBytes(); return taken == 0 })
 }
 

@@ -68,11 +68,16 @@ func (s *Server) readResource(ctx context.Context, request mcpgo.ReadResourceReq
 	c.refused = false
 	ctx, cancel := context.WithTimeout(ctx, s.callLimit)
 	defer cancel()
+	fit, err := roomForAnswer(ctx, sandbox.FilePieceLimit)
+	if err != nil {
+		return nil, err
+	}
 	var content sandbox.FileContent
 	err = s.inSession(c, target{id: id}, func(session sandbox.Session) (err error) {
 		content, err = session.ReadFile(ctx, sandbox.FileRead{Path: file, Limit: sandbox.FilePieceLimit})
 		return err
 	})
+	fit(int64(len(content.Content)))
 	switch {
 	case err != nil:
 		return nil, err

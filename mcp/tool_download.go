@@ -72,6 +72,10 @@ func (s *Server) download(ctx context.Context, c *call, in *downloadInput) (*rep
 		Path: *in.path, Offset: or(in.offset, 0), Limit: or(in.limit, maxRune*defaultOutputChars),
 		StartLine: or(in.startLine, 0), LineCount: or(in.lineCount, 0),
 	}
+	fit, err := roomForAnswer(ctx, max(read.Limit, maxImage))
+	if err != nil {
+		return nil, err
+	}
 	var file sandbox.FileContent
 	err = s.inSession(c, t, func(session sandbox.Session) error {
 		if file, err = session.ReadFile(ctx, read); err != nil {
@@ -85,6 +89,7 @@ func (s *Server) download(ctx context.Context, c *call, in *downloadInput) (*rep
 	if err != nil {
 		return nil, err
 	}
+	fit(int64(len(file.Content)))
 	return in.reply(t, file)
 }
 

@@ -68,7 +68,7 @@ func (w *web) takeMessage(rw http.ResponseWriter, r *http.Request) (_ *http.Requ
 		refuse(rw, &m, http.StatusBadRequest, fault.code, fault.text)
 		return nil, m, nil, false
 	}
-	return r, m, held.release, true
+	return r.WithContext(context.WithValue(r.Context(), shareKey{}, held)), m, held.release, true
 }
 
 // readBody reads a body within the limits. What is too large, too slow or no JSON by

@@ -29,6 +29,8 @@ const (
 	leastCPU     = 0.01
 	mostCPU      = 1 << 20
 	mostMemoryMB = 1 << 30
+	// leastMemoryMB is the engine's own least.
+	leastMemoryMB = 6
 	// leastPids leaves room for the container's own two processes, the wrapper
 	// of one command and its stop.
 	leastPids = 16
@@ -171,7 +173,7 @@ func (p Policy) applyIsolation(s *Spec) error {
 		return Invalid("isolation", "isolation is one of container and vm")
 	}
 	if s.Isolation == IsolationVM && !p.VMRuntime {
-		return Rejected("isolation", "isolation vm needs a VM runtime, and this server has none")
+		return Rejected("isolation", "isolation vm needs a VM runtime, and this server has none (SANDBOX_DOCKER_VM_RUNTIME)")
 	}
 	return nil
 }
@@ -180,8 +182,8 @@ func (p Policy) applyCaps(s *Spec) error {
 	if s.CPU != nil && !(*s.CPU >= leastCPU && *s.CPU <= mostCPU) {
 		return Rejected("cpu", "cpu is a number of cores from %g to %d", leastCPU, mostCPU)
 	}
-	if s.MemoryMB != nil && (*s.MemoryMB <= 0 || *s.MemoryMB > mostMemoryMB) {
-		return Rejected("memory_mb", "memory_mb is a number of MiB from 1 to %d", mostMemoryMB)
+	if s.MemoryMB != nil && (*s.MemoryMB < leastMemoryMB || *s.MemoryMB > mostMemoryMB) {
+		return Rejected("memory_mb", "memory_mb is a number of MiB from %d to %d", leastMemoryMB, mostMemoryMB)
 	}
 	if s.Pids != nil && (*s.Pids < leastPids || *s.Pids > mostPids) {
 		return Rejected("pids", "pids is a number of processes from %d to %d", leastPids, mostPids)
