@@ -84,6 +84,7 @@ type matcher struct {
 	search  *search
 	next    positions
 	window  [2][]byte // the end of what was looked at
+	skipped int64     // bytes that could no longer be read when they were to be looked at
 }
 
 // newMatcher compiles a wait_for pattern: ^ and $ stand for the ends of lines.
@@ -124,13 +125,15 @@ func (m *matcher) lookAt(ctx context.Context, ended <-chan struct{}, spool *sand
 			return false
 		}
 		chunk, err := spool.Read(stream, m.next[stream], m.pattern.part(64<<10))
-		if err != nil || len(chunk.Data) == 0 {
+		if err != nil {
+			m.skip(stream, end)
+			return false
+		}
+		m.skip(stream, chunk.Offset) // what lay between was dropped
+		if len(chunk.Data) == 0 {
 			return false
 		}
 		window := m.window[stream]
-		if chunk.Offset > m.next[stream] {
-			window = nil // what lay between was dropped
-		}
 		window = append(window, chunk.Data...)
 		if m.pattern.Match(window) {
 			return true
@@ -139,6 +142,22 @@ func (m *matcher) lookAt(ctx context.Context, ended <-chan struct{}, spool *sand
 		m.next[stream] = chunk.Offset + int64(len(chunk.Data))
 	}
 	return false
+}
+
+// skip goes on to an offset without a look at what lies before it.
+func (m *matcher) skip(stream sandbox.Stream, to int64) {
+	if to > m.next[stream] {
+		m.skipped += to - m.next[stream]
+		m.next[stream], m.window[stream] = to, nil
+	}
+}
+
+// skippedNote tells that a wait has not seen all output; nil when it has.
+func (m *matcher) skippedNote() []sandbox.Note {
+	if m == nil || m.skipped == 0 {
+		return nil
+	}
+	return []sandbox.Note{{Code: "wait_gap", Text: fmt.Sprintf("%d bytes of output are no longer kept and were not searched for wait_for", m.skipped)}}
 }
 
 // keepEnd is the end of the window, from the beginning of a line where it has

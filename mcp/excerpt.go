@@ -67,7 +67,8 @@ type source struct {
 	pieces   []piece
 	partial  bool // pieces are only the ends of what there is
 	binary   bool
-	arrived  int64 // after grep: where what can be looked at ends
+	arrived  int64      // after grep: where what can be looked at ends
+	skipped  []omission // by grep: what it could not look at
 }
 
 // newSource reads what an excerpt of at most limit characters can need. An

@@ -108,7 +108,7 @@ func (s *Server) execReply(c *call, e *sandbox.Exec, t target, r outputRequest, 
 		result.Notes = append(result.Notes, grepCutNote(stdout, stderr))
 	}
 	if result.Truncated {
-		result.Notes = append(result.Notes, truncatedNote(result.Omitted))
+		result.Notes = append(result.Notes, truncatedNote(result.Omitted, r.grep != nil))
 	}
 	return result, &reply{structured: result, text: execText(result, stdout, stderr), failed: execFailure(view)}
 }
@@ -183,7 +183,7 @@ func grepCutNote(stdout, stderr *excerpt) note {
 
 // truncatedNote says in words what omitted says in numbers, for readers of one
 // form only.
-func truncatedNote(omitted []omission) note {
+func truncatedNote(omitted []omission, searched bool) note {
 	var most omission
 	var all, gone int64
 	for _, o := range omitted {
@@ -200,6 +200,9 @@ func truncatedNote(omitted []omission) note {
 	}
 	if gone > 0 {
 		text += fmt.Sprintf("; %d of them are no longer kept", gone)
+		if searched {
+			text += " and were not searched"
+		}
 	}
 	return note{"output_truncated", text}
 }

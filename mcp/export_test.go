@@ -133,6 +133,24 @@ func grepIn(t *turns, spool *sandbox.Spool, pattern string, from, chars int64, o
 	return x.content(), x.next, f.cut
 }
 
+// GrepGap searches a stdout that has ended, and tells how many bytes before the next
+// read are said to be missing.
+func GrepGap(spool *sandbox.Spool, pattern string, from, chars int64) (next, missing int64) {
+	re, err := compile("grep", pattern)
+	if err != nil {
+		return -1, -1
+	}
+	s := newSource(spool, sandbox.Stdout, from, true, true, chars)
+	s.grep(&lineFilter{pattern: re, over: func() bool { return false }, search: &search{turns: newTurns()}}, chars)
+	x := s.takeMatches(chars)
+	for _, o := range x.omitted {
+		if o.Offset < x.next && !o.Recoverable {
+			missing += o.Bytes
+		}
+	}
+	return x.next, missing
+}
+
 // LookTwice lets a wait_for pattern look at a spool whose reader has no more
 // time, and then at one whose reader has; it tells how many bytes the first
 // look took in.

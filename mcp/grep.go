@@ -25,7 +25,8 @@ type lineFilter struct {
 
 // grep narrows the source to the lines that match. It reads onwards: what does
 // not fit, or was not reached in time, is left for the next read, so next is
-// where the reading stopped. At least one line is looked at, so that every read
+// where the reading stopped. What is no longer kept cannot be looked at, and is
+// an omission. At least one line is looked at, so that every read
 // gets on, unless others have the turns of searches for all that time. A last line without its end waits for the rest while the command
 // runs.
 func (s *source) grep(f *lineFilter, limit int64) {
@@ -36,10 +37,10 @@ func (s *source) grep(f *lineFilter, limit int64) {
 	for s.to < s.arrived {
 		block, last := s.block()
 		if len(block.data) == 0 {
-			s.arrived = s.to // dropped, or the spool is closed: nothing to look at
+			s.skip(s.arrived) // dropped, or the spool is closed: nothing to look at
 			return
 		}
-		s.to = block.offset
+		s.skip(block.offset)
 		for len(block.data) > 0 {
 			if chars > limit {
 				return
@@ -66,6 +67,13 @@ func (s *source) grep(f *lineFilter, limit int64) {
 			s.to = block.offset
 		}
 	}
+}
+
+// skip goes on to an offset without a look at what lies before it.
+func (s *source) skip(to int64) {
+	rest := source{spool: s.spool, stream: s.stream, from: s.to, to: to}
+	s.skipped = append(s.skipped, rest.missing(nil)...)
+	s.to = to
 }
 
 // block reads what is kept next, from s.to on. last says that nothing adjoins
@@ -109,7 +117,12 @@ func (s *source) takeMatches(share int64) *excerpt {
 			x.next = x.pieces[n-1].end()
 		}
 	}
+	for _, o := range s.skipped {
+		if o.Offset < x.next {
+			x.omitted = append(x.omitted, o)
+		}
+	}
 	rest := source{spool: s.spool, stream: s.stream, from: x.next, to: s.arrived}
-	x.omitted = rest.missing(nil)
+	x.omitted = append(x.omitted, rest.missing(nil)...)
 	return x
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
 )
@@ -44,6 +45,9 @@ func readMessage(raw []byte) (message, *rpcFault) {
 	m := message{raw: raw}
 	if !json.Valid(raw) {
 		return m, &rpcFault{mcpgo.PARSE_ERROR, "the message is no JSON"}
+	}
+	if !utf8.Valid(raw) { // json.Valid lets it pass, and an answer that repeats the id would be no JSON
+		return m, &rpcFault{mcpgo.PARSE_ERROR, "the message is not UTF-8, which JSON is sent in"}
 	}
 	if valuesIn(raw) > maxValues {
 		return m, invalidMessage("the message has more than %d members and elements, the most that may be; send it in parts", maxValues)

@@ -1,8 +1,11 @@
 package mcp_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestAttackT51_NoMessageCanBeReadInTwoWays refuses what two readers could take for two
@@ -66,5 +69,35 @@ func TestAttackT51_HeadersOfEveryForm(t *testing.T) {
 	same := func(h http.Header) { h.Set("Mcp-Name", "=?base64?c2Vzc2lvbl9jcmVhdGU=?=") }
 	if status, answer := withHeaders(t, web, body, same); status != http.StatusOK {
 		t.Errorf("the right name in Base64: %d %s", status, answer)
+	}
+}
+
+// TestAttackT51_BodiesThatAreNotUTF8 are no JSON, on every transport: what is not a
+// character is never taken, run or repeated.
+func TestAttackT51_BodiesThatAreNotUTF8(t *testing.T) {
+	r := newRig(t)
+	web := r.web()
+	session := initialize(t, web)
+	_, endpoint := connect(t, web)
+	for _, body := range []string{
+		"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"session_create\",\"arguments\":{\"image\":\"a\xc0\xafb\"}}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"session_create\",\"_meta\":{\"progressToken\":\"\xed\xa0\x80\"}}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xe8\xaa\"}",
+	} {
+		for _, path := range []string{"/mcp", endpoint} {
+			response, answer := post(t, web, path, body, "Mcp-Session-Id", session)
+			if code, _ := rpcError(t, answer); response.StatusCode != http.StatusBadRequest || code != -32700 || !json.Valid([]byte(answer)) || !utf8.ValidString(answer) {
+				t.Errorf("%s: %q: %s %q", path, body, response.Status, answer)
+			}
+		}
+	}
+	stdio := r.stdioClient()
+	stdio.send("{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}")
+	if answer, _ := stdio.await("null"); !strings.Contains(string(answer.Error), "-32700") {
+		t.Errorf("stdio: %s", answer.Error)
+	}
+	if n := len(r.fake.Sessions()); n != 0 {
+		t.Errorf("%d sessions were made", n)
 	}
 }

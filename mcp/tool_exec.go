@@ -66,7 +66,7 @@ func (s *Server) exec(ctx context.Context, c *call, in *execInput) (*reply, erro
 	if err := await(ctx, e, limit, match); err != nil {
 		return nil, s.abandon(ctx, e)
 	}
-	var notes []sandbox.Note
+	notes := match.skippedNote()
 	if cut && e.View().Status == sandbox.StatusRunning {
 		notes = append(notes, cutNote(asked))
 	}

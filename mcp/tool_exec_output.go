@@ -72,7 +72,7 @@ func (s *Server) execOutput(ctx context.Context, c *call, in *execOutputInput) (
 	if err := await(ctx, e, limit, match); err != nil {
 		return nil, err // the command goes on: this call only looked
 	}
-	var notes []sandbox.Note
+	notes := match.skippedNote()
 	if cut && e.View().Status == sandbox.StatusRunning {
 		notes = append(notes, cutNote(asked))
 	}
