@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -85,5 +86,48 @@ func TestWhatCannotBeSeenIsAFault(t *testing.T) {
 	_, p := run(t, []string{deadEngine, "SANDBOX_MCP_AUDIT_FILE=/nowhere/audit", "SANDBOX_MCP_METRICS_ADDR=192.0.2.1:9090"}, "serve", "--transport=http")
 	if text := p.stderr.String(); p.status != exitSetting || !strings.Contains(text, "SANDBOX_MCP_AUDIT_FILE cannot be written") || !strings.Contains(text, "SANDBOX_MCP_METRICS_ADDR cannot be listened on") {
 		t.Errorf("status %d: %s", p.status, text)
+	}
+}
+
+// A setting that is refused has had no effect before: nobody was listened to, and no
+// file was made.
+func TestWhatIsRefusedIsNotOpenedBefore(t *testing.T) {
+	t.Parallel()
+	const audit = "refused-audit.jsonl" // relative, which is the fault
+	t.Cleanup(func() { _ = os.Remove(audit) })
+	for _, set := range [][]string{
+		{"SANDBOX_MCP_METRICS_ADDR=0.0.0.0:0"},
+		{"SANDBOX_MCP_METRICS_ADDR=[::]:0"},
+		{"SANDBOX_MCP_METRICS_ADDR=[::%lo]:0"},
+		{"SANDBOX_MCP_METRICS_ADDR=127.0.0.1:0", "SANDBOX_MCP_AUDIT_FILE=" + audit},
+		{"SANDBOX_MCP_METRICS_ADDR=127.0.0.1:0", "SANDBOX_MCP_OWNER=a\ab"},
+	} {
+		_, p := run(t, append([]string{deadEngine}, set...), "serve", "--transport=http")
+		if text := p.stderr.String(); p.status != exitSetting || strings.Contains(text, "metrics are served") {
+			t.Errorf("%q: status %d: %s", set, p.status, text)
+		}
+	}
+	if _, err := os.Stat(audit); err == nil {
+		t.Error("the audit file of a refused setting was made")
+	}
+}
+
+// Also a name that only turns out to stand for all addresses is refused before one of
+// them is listened on.
+func TestMetricsAreNeverServedEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "[::%lo]:0", ":0"} {
+		page, err := openMetrics(t.Context(), addr, http.NotFoundHandler())
+		if !errors.Is(err, errEverywhere) {
+			t.Errorf("%s: %v", addr, err)
+		}
+		_ = page.close()
+	}
+	page, err := openMetrics(t.Context(), "127.0.0.1:0", http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := page.close(); err != nil {
+		t.Errorf("closed before it serves: %v", err)
 	}
 }

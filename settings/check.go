@@ -12,7 +12,7 @@ import (
 // check holds one value against the range or the words of its tags. raw is the
 // value as it was set, empty where the default stands.
 func (f field) check(raw string, faults *Faults) {
-	if raw == "" || faults.has(f.name) {
+	if raw == "" || faults.Has(f.name) {
 		return
 	}
 	if words := f.tag.Get("oneof"); words != "" && !slices.Contains(strings.Fields(words), f.value.String()) {

@@ -66,6 +66,7 @@ func TestWrongValues(t *testing.T) {
 		{"SANDBOX_MCP_METRICS_ADDR=0.0.0.0:9090", "the one address"},
 		{"SANDBOX_MCP_METRICS_ADDR=[::]:9090", "the one address"},
 		{"SANDBOX_MCP_METRICS_ADDR=[::ffff:0.0.0.0]:9090", "the one address"},
+		{"SANDBOX_MCP_METRICS_ADDR=[::%lo]:9090", "the one address"},
 		{"SANDBOX_MCP_METRICS_ADDR=127.0.0.1:metrics", "the one address"},
 		{"SANDBOX_MCP_AUDIT_FILE=audit.log", "absolute path"},
 		{"SANDBOX_MCP_ADDR=127.0.0.1", "host:port"},

@@ -19,7 +19,7 @@ func (s *Settings) checkEndpoint(faults *Faults) {
 		faults.add(MCPPrefix+"TLS_CLIENT_CA_PATH", "needs %sTLS_CERT_PATH", MCPPrefix)
 	}
 	for name, value := range map[string]string{"OIDC_ISSUER": m.OIDCIssuer, "TLS_CLIENT_CA_PATH": m.TLSClientCAPath} {
-		if value != "" && m.PrincipalsFile == "" && !faults.has(MCPPrefix+name) {
+		if value != "" && m.PrincipalsFile == "" && !faults.Has(MCPPrefix+name) {
 			faults.add(MCPPrefix+name, "needs %sPRINCIPALS_FILE, which says whom its clients are", MCPPrefix)
 		}
 	}

@@ -38,7 +38,7 @@ func (f *Faults) add(name, format string, args ...any) {
 // the use of a value could find. A variable that has a fault already is not
 // reported twice. Text may begin with the variable's name.
 func (f Faults) With(name, text string) Faults {
-	if f.has(name) {
+	if f.Has(name) {
 		return f
 	}
 	all := append(slices.Clone(f), Fault{Name: name, Text: strings.TrimPrefix(text, name+" ")})
@@ -46,9 +46,9 @@ func (f Faults) With(name, text string) Faults {
 	return all
 }
 
-// has says whether the variable has a fault already, so that one wrong value
+// Has says whether one of the variables has a fault already, so that one wrong value
 // is not reported a second time for what follows from it.
-func (f Faults) has(names ...string) bool {
+func (f Faults) Has(names ...string) bool {
 	for _, fault := range f {
 		for _, name := range names {
 			if fault.Name == name {

@@ -15,7 +15,7 @@ var notInstance = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 // sessions when it ends.
 func (s *Settings) nameInstance(faults *Faults) {
 	const name = DockerPrefix + "INSTANCE"
-	if s.Docker.Instance != "" || faults.has(name) {
+	if s.Docker.Instance != "" || faults.Has(name) {
 		return
 	}
 	if s.MCP.Transport != "http" {

@@ -34,7 +34,7 @@ func (s *Settings) checkRules(faults *Faults) {
 // DOCKER_HOST, not from a socket that happens to be there (CFG-2).
 func (s *Settings) checkHost(faults *Faults) {
 	const name = DockerPrefix + "HOST"
-	if s.Docker.Host == "" && !faults.has(name) {
+	if s.Docker.Host == "" && !faults.Has(name) {
 		faults.add(name, "is required and has no default; it takes %s", s.field(name).takes())
 	}
 }
@@ -52,7 +52,7 @@ func (s *Settings) checkCaps(faults *Faults) {
 	} {
 		fallback, limit := DockerPrefix+"DEFAULT_"+cap.name, DockerPrefix+"MAX_"+cap.name
 		switch {
-		case faults.has(fallback, limit) || cap.limit == 0:
+		case faults.Has(fallback, limit) || cap.limit == 0:
 		case cap.fallback == 0:
 			faults.add(fallback, "is 0, no cap, though %s is %s", limit, plain(cap.limit))
 		case cap.fallback > cap.limit:
@@ -60,7 +60,7 @@ func (s *Settings) checkCaps(faults *Faults) {
 		}
 	}
 	const fallback, limit = DockerPrefix + "DEFAULT_NETWORK", DockerPrefix + "MAX_NETWORK"
-	if !faults.has(fallback, limit) && s.Docker.DefaultNetwork.Looser(s.Docker.MaxNetwork) {
+	if !faults.Has(fallback, limit) && s.Docker.DefaultNetwork.Looser(s.Docker.MaxNetwork) {
 		faults.add(fallback, "is %s, looser than %s, which is %s", s.Docker.DefaultNetwork, limit, s.Docker.MaxNetwork)
 	}
 }
@@ -70,7 +70,7 @@ func (s *Settings) checkCaps(faults *Faults) {
 func (s *Settings) raisePids(faults *Faults) {
 	const fallback, limit = DockerPrefix + "DEFAULT_PIDS", DockerPrefix + "MAX_PIDS"
 	d := &s.Docker
-	if _, given := s.given[limit]; !given && !faults.has(fallback) && (d.DefaultPids == 0 || d.DefaultPids > d.MaxPids) {
+	if _, given := s.given[limit]; !given && !faults.Has(fallback) && (d.DefaultPids == 0 || d.DefaultPids > d.MaxPids) {
 		d.MaxPids = d.DefaultPids
 	}
 }
@@ -85,7 +85,7 @@ func (s *Settings) checkTimes(faults *Faults) {
 		{"EXEC_DEFAULT_TIMEOUT_SECONDS", "EXEC_MAX_TIMEOUT_SECONDS", d.ExecDefaultTimeout.Seconds(), d.ExecMaxTimeout.Seconds()},
 	} {
 		low, high := DockerPrefix+pair.low, DockerPrefix+pair.high
-		if !faults.has(low, high) && pair.lower > pair.over {
+		if !faults.Has(low, high) && pair.lower > pair.over {
 			faults.add(low, "is %s, above %s, which is %s", plain(pair.lower), high, plain(pair.over))
 		}
 	}
@@ -128,14 +128,14 @@ func isOrigin(v string) bool {
 
 func (s *Settings) checkIsolation(faults *Faults) {
 	const name = DockerPrefix + "MIN_ISOLATION"
-	if s.Docker.MinIsolation == sandbox.IsolationVM && s.Docker.VMRuntime == "" && !faults.has(name) {
+	if s.Docker.MinIsolation == sandbox.IsolationVM && s.Docker.VMRuntime == "" && !faults.Has(name) {
 		faults.add(name, "is vm, which needs %sVM_RUNTIME to name an OCI runtime", DockerPrefix)
 	}
 }
 
 func (s *Settings) checkSpool(faults *Faults) {
 	const total, disk = DockerPrefix + "SPOOL_TOTAL_MB", DockerPrefix + "SPOOL_DISK_MB"
-	if !faults.has(total, disk) && s.Docker.SpoolTotalMB < s.Docker.SpoolDiskMB {
+	if !faults.Has(total, disk) && s.Docker.SpoolTotalMB < s.Docker.SpoolDiskMB {
 		faults.add(total, "is %d, less than one command's %s, which is %d", s.Docker.SpoolTotalMB, disk, s.Docker.SpoolDiskMB)
 	}
 	s.want(faults, DockerPrefix+"SPOOL_DIR", s.Docker.SpoolDir, filepath.IsAbs)
@@ -145,7 +145,7 @@ func (s *Settings) checkSpool(faults *Faults) {
 // rarely means to, and principals where others can reach it.
 func (s *Settings) checkAddr(faults *Faults) {
 	const name = MCPPrefix + "ADDR"
-	if faults.has(name) {
+	if faults.Has(name) {
 		return
 	}
 	host, port, err := net.SplitHostPort(s.MCP.Addr)
@@ -156,7 +156,7 @@ func (s *Settings) checkAddr(faults *Faults) {
 	if s.MCP.Transport != "http" || loopback(host) {
 		return
 	}
-	if s.MCP.PrincipalsFile == "" && !faults.has(MCPPrefix+"PRINCIPALS_FILE") {
+	if s.MCP.PrincipalsFile == "" && !faults.Has(MCPPrefix+"PRINCIPALS_FILE") {
 		faults.add(name, "is reachable from other machines, which needs %sPRINCIPALS_FILE to say who may call", MCPPrefix)
 	}
 	if s.Docker.Instance == "" {
@@ -169,14 +169,14 @@ func (s *Settings) checkAddr(faults *Faults) {
 func (s *Settings) checkMetrics(faults *Faults) {
 	const name = MCPPrefix + "METRICS_ADDR"
 	s.want(faults, MCPPrefix+"AUDIT_FILE", s.MCP.AuditFile, filepath.IsAbs)
-	if s.MCP.MetricsAddr == "" || faults.has(name) {
+	if s.MCP.MetricsAddr == "" || faults.Has(name) {
 		return
 	}
 	host, port, err := net.SplitHostPort(s.MCP.MetricsAddr)
 	_, bad := strconv.ParseUint(port, 10, 16)
 	ip, _ := netip.ParseAddr(host)
 	switch {
-	case err != nil || bad != nil || host == "" || ip.Unmap().IsUnspecified():
+	case err != nil || bad != nil || host == "" || ip.WithZone("").Unmap().IsUnspecified():
 		faults.add(name, "takes %s, got %s", s.field(name).takes(), Shown(s.MCP.MetricsAddr))
 	case s.MCP.Transport == "http" && s.MCP.MetricsAddr == s.MCP.Addr && port != "0":
 		faults.add(name, "is %sADDR too; on loopback without principals /metrics is served there anyway", MCPPrefix)
@@ -197,7 +197,7 @@ func loopback(host string) bool {
 
 // want reports a value that is set and not as it should be.
 func (s *Settings) want(faults *Faults, name, value string, good func(string) bool) {
-	if value != "" && !faults.has(name) && !good(value) {
+	if value != "" && !faults.Has(name) && !good(value) {
 		faults.add(name, "takes %s, got %s", s.field(name).takes(), Shown(value))
 	}
 }
@@ -207,7 +207,7 @@ func (s *Settings) list(faults *Faults, name string, values []string, good func(
 	trimmed := make([]string, 0, len(values))
 	for _, value := range values {
 		value = strings.TrimSpace(value)
-		if (value == "" || !good(value)) && !faults.has(name) {
+		if (value == "" || !good(value)) && !faults.Has(name) {
 			faults.add(name, "takes %s, got %s", s.field(name).takes(), Shown(value))
 		}
 		trimmed = append(trimmed, value)

@@ -79,8 +79,8 @@ type Docker struct {
 	ExecDefaultTimeout time.Duration `env:"EXEC_DEFAULT_TIMEOUT_SECONDS" envDefault:"300" min:"0.1" max:"31536000" doc:"Time a command may run when its call names none."`
 	ExecMaxTimeout     time.Duration `env:"EXEC_MAX_TIMEOUT_SECONDS" envDefault:"86400" min:"0.1" max:"31536000" doc:"Longest time that a call may ask for."`
 
-	SpoolMemoryKB int64  `env:"SPOOL_MEMORY_KB" envDefault:"256" min:"4" max:"1048576" doc:"Output of a command in KiB that is kept in memory."`
-	SpoolDiskMB   int64  `env:"SPOOL_DISK_MB" envDefault:"64" min:"1" max:"1048576" doc:"Output of a command in MiB that is kept on disk once memory is full; past it, head and tail."`
+	SpoolMemoryKB int64  `env:"SPOOL_MEMORY_KB" envDefault:"256" min:"4" max:"1048576" doc:"Room in memory in KiB for the output of a command, before it goes to disk: half of it for stdout, half for stderr."`
+	SpoolDiskMB   int64  `env:"SPOOL_DISK_MB" envDefault:"64" min:"1" max:"1048576" doc:"Room on disk in MiB for the output of a command once memory is full: half of it for stdout, half for stderr. A stream that prints more keeps its head and its tail, a quarter of the room each (with 64: the first and the last 16 MiB), and loses what lies between."`
 	SpoolTotalMB  int64  `env:"SPOOL_TOTAL_MB" envDefault:"1024" min:"1" max:"16777216" doc:"Output of all commands together, in MiB; the oldest ended one goes first."`
 	SpoolDir      string `env:"SPOOL_DIR" shown:"the system's" takes:"the absolute path of a directory" doc:"Directory of the temporary files that keep output."`
 
