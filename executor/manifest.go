@@ -141,7 +141,8 @@ func (m *Manifest) subjects() []string {
 	for _, t := range m.Toolkits {
 		names = append(names, t.Name, t.Prefix)
 	}
-	return names
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" }) // a name that was refused
 }
 
 // Use is one executor as something declares it.

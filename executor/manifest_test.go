@@ -106,6 +106,8 @@ func TestAWrongManifestSaysWhereAndWhatWasMeant(t *testing.T) {
 		"toolkits: [{name: K, tool_prefix: session, command: [x]}]":                                                  "such as session_list",
 		"toolkits: [{name: K, tool_prefix: k, command: [x]}, {name: k, tool_prefix: l, command: [x]}]":               `"k" is the name or prefix of the toolkit in line 1 already`,
 		"toolkits: [{name: K, tool_prefix: gh, command: [x]}, {name: L, tool_prefix: gh_actions, command: [x]}]":     `tool_prefix gh_actions and gh of the toolkit in line 1 overlap: a tool actions_x of the one would have the name of a tool x of the other; let neither begin`,
+		"toolkits: [{name: K, tool_prefix: fs, command: [x]}, {name: fs_read, tool_prefix: zz, command: [x]}]":       "a tool read of the toolkit with the tool_prefix fs would have the name of the toolkit fs_read",
+		"toolkits: [{name: fs_read, tool_prefix: zz, command: [x]}, {name: K, tool_prefix: fs, command: [x]}]":       "a tool read of the toolkit with the tool_prefix fs would have the name of the toolkit fs_read",
 		"toolkits: [{name: K, tool_prefix: gh_actions, command: [x]}, {name: L, tool_prefix: gh, command: [x]}]":     "tool_prefix gh and gh_actions of the toolkit in line 1 overlap",
 		"toolkits: [{name: K, tool_prefix: k, command: [x], include: []}]":                                           "leaves no tool",
 		"toolkits: [{name: K, tool_prefix: k, command: [x], pins: {a: 'sha256:1'}}]":                                 "a pin is sha256:",

@@ -49,8 +49,22 @@ func (r *manifestReader) toolkitName(n node, m *Manifest) string {
 		return ""
 	}
 	r.toolkitTaken(n, m, name)
+	for _, other := range m.Toolkits {
+		r.nameOverlaps(n, name, other.Prefix)
+	}
 	return name
 }
+
+// nameOverlaps refuses a toolkit's name that a tool of another toolkit could have: a rule
+// for that name would be the tool's, and with it the credentials meant for the toolkit.
+func (r *manifestReader) nameOverlaps(n node, name, prefix string) {
+	if rest, found := strings.CutPrefix(name, prefix+"_"); prefix != "" && found && mayBeTool(rest) {
+		r.Add(n.At, "a tool %s of the toolkit with the tool_prefix %s would have the name of the toolkit %s; give one of them another", rest, prefix, name)
+	}
+}
+
+// mayBeTool says whether a toolkit's tool may have that name, after the prefix.
+func mayBeTool(rest string) bool { return rest != "" && nameForm.MatchString(rest) }
 
 func (r *manifestReader) prefix(n node, m *Manifest, name string) string {
 	prefix, ok := r.Text(n, "tool_prefix")
@@ -71,6 +85,9 @@ func (r *manifestReader) prefix(n node, m *Manifest, name string) string {
 		r.toolkitTaken(n, m, prefix)
 	}
 	r.prefixOverlaps(n, m, prefix)
+	for _, other := range m.Toolkits {
+		r.nameOverlaps(n, other.Name, prefix)
+	}
 	return prefix
 }
 

@@ -174,7 +174,7 @@ func (r *reader) ruleKey(entry pair, m *Manifest) {
 		return
 	}
 	for _, t := range m.Toolkits {
-		if strings.HasPrefix(entry.Key, t.Prefix+"_") {
+		if rest, found := strings.CutPrefix(entry.Key, t.Prefix+"_"); t.Prefix != "" && found && mayBeTool(rest) {
 			return // what a toolkit lists is not known yet
 		}
 	}

@@ -255,6 +255,7 @@ func TestPOL16_APolicyIsAMappingOfRules(t *testing.T) {
 
 func TestARuleForAToolThatIsNotThereIsAFault(t *testing.T) {
 	for key, want := range map[string]string{
+		"fs_": `there is no tool, toolkit or agent "fs_"`, "fs_Read": `there is no tool, toolkit or agent "fs_Read"`,
 		"python_rpl": `there is no tool, toolkit or agent "python_rpl"; did you mean python_repl?`,
 		"fils":       "did you mean Files?", "exec": "exec is a tool of the server's own",
 	} {
