@@ -34,7 +34,7 @@ type repls struct {
 	group    bool
 	mu       sync.Mutex
 	all      map[string]*repl
-	lost     map[string]string // what a REPL that was ended for its idleness has to say
+	lost     map[string]string // what the next call of a REPL that is not in all has to be told
 	closed   bool
 	stop     chan struct{}
 	sweeper  sync.WaitGroup
@@ -56,81 +56,6 @@ type repl struct {
 	used  time.Time
 	lost  string // what the next call has to be told
 	gone  bool   // it is not among the REPLs any more
-}
-
-// find gives the REPL of that key, and its turn to the caller, who gives it back.
-func (r *repls) find(ctx context.Context, key string) (*repl, error) {
-	for {
-		one, err := r.entry(key)
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case one.turn <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if !one.gone {
-			return one, nil
-		}
-		<-one.turn // it was ended meanwhile: there is room for another
-	}
-}
-
-func (r *repls) entry(key string) (*repl, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one, ok := r.all[key]
-	switch {
-	case r.closed:
-		return nil, errors.New("the worker is ending")
-	case !ok && len(r.all) >= mostREPLs:
-		return nil, fmt.Errorf("this container runs %d REPLs already, which is the most; one ends when it has not been used for %s", mostREPLs, idleTime)
-	case !ok:
-		one = &repl{turn: make(chan struct{}, 1), used: time.Now(), lost: r.lost[key]}
-		delete(r.lost, key)
-		r.all[key] = one
-	}
-	return one, nil
-}
-
-// sweep ends the REPLs that nobody uses, until close.
-func (r *repls) sweep() {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.stop:
-			return
-		case now := <-tick.C:
-			r.expire(now)
-		}
-	}
-}
-
-// expire ends those that were last used more than idleTime before now.
-func (r *repls) expire(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, one := range r.all {
-		select {
-		case one.turn <- struct{}{}:
-		default:
-			continue // under way
-		}
-		if now.Sub(one.used) > idleTime {
-			if len(r.lost) >= mostNotes {
-				clear(r.lost)
-			}
-			if one.inner != nil {
-				one.inner.kill()
-				r.lost[key] = fmt.Sprintf("the Python process was ended because it had not been used for %s; %s", idleTime, lostNames(one.inner.names))
-			}
-			one.gone = true
-			delete(r.all, key)
-		}
-		<-one.turn
-	}
 }
 
 // close kills every REPL and waits for calls under way, whose contexts have ended.
