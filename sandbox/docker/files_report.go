@@ -103,7 +103,8 @@ func scriptFailure(op, report, stderr string, code int) *sandbox.Error {
 		return err.Because(cause)
 	}
 	switch {
-	case cause.word == "" && (code == 126 || code == 127):
+	case cause.word == "" && stderr != "" && (code == 126 || code == 127):
+		// Without a word the code is the engine's own, for a start whose connection broke.
 		return sandbox.Errorf(op, sandbox.KindImageUnusable, "the session's image has no usable /bin/sh").Because(cause)
 	case cause.word == "" && code == 137:
 		return sandbox.Errorf(op, sandbox.KindUnavailable, "the transfer was killed in the session").Because(cause)

@@ -324,6 +324,15 @@ func (u until) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
+// TestBugEN06_ACodeWithoutAWordIsNoFaultOfTheImage: the engine gives these codes as well to
+// an exec whose connection broke as it started.
+func TestBugEN06_ACodeWithoutAWordIsNoFaultOfTheImage(t *testing.T) {
+	for _, code := range []int{126, 127} {
+		wantKind(t, scriptFailure("write", "", "", code), sandbox.KindUnavailable)
+		wantKind(t, scriptFailure("write", "", "sh: can't load library 'libc.so'\n", code), sandbox.KindImageUnusable)
+	}
+}
+
 func TestD19_MissingCommandIsNamed(t *testing.T) {
 	for _, name := range []string{"cat", "mkdir", "chmod", "mv", "rm", "readlink"} {
 		b := newBench(t, localShells["dash"])
