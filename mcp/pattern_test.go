@@ -59,7 +59,9 @@ func TestAttackT53_SearchesEndWhenNobodyWaits(t *testing.T) {
 	spool.Append(sandbox.Stdout, []byte(strings.Repeat("a", 3_000_000)))
 	gone := time.Now().Add(100 * time.Millisecond)
 	_, next, cut := mcp.Grep(spool, dearest, 0, 1000, func() bool { return time.Now().After(gone) })
-	if late := time.Since(gone); late > 5*time.Second || !cut || next >= spool.Total(sandbox.Stdout) {
+	// The part under way is searched to its end: seconds under the race detector on a busy
+	// machine, where the whole line takes many minutes.
+	if late := time.Since(gone); late > 30*time.Second || !cut || next >= spool.Total(sandbox.Stdout) {
 		t.Errorf("%v late, next %d, cut %v", late, next, cut)
 	}
 	t.Logf("late by %v", time.Since(gone))
