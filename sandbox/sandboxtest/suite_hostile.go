@@ -93,7 +93,8 @@ func forkBomb(s *scene) {
 	}
 	for _, script := range []string{
 		"exec 2>/dev/null; while :; do command eval 'sleep 372 &'; done",
-		"exec 2>/dev/null; f() { command eval 'f &'; command eval 'f &'; sleep 372; }; f",
+		// The first shell stays whatever it cannot fork, so that there is something to kill.
+		"exec 2>/dev/null; f() { command eval 'f &'; command eval 'f &'; sleep 372; }; command eval 'f &'; while :; do command eval 'sleep 372'; done",
 		"exec 2>/dev/null; i=0; while [ $i -lt 200 ]; do command eval 'sleep 372 &'; i=$((i+1)); done; sleep 372",
 	} {
 		load := filled(other, script)
