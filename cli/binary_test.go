@@ -245,6 +245,20 @@ func closing(t *testing.T, c io.Closer) {
 	t.Cleanup(func() { _ = c.Close() }) // some tests have closed it by then
 }
 
+// eventually polls until ok, for no longer than the step's limit.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := soon(t); !ok(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
 // soon is a context that ends with the step's limit.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

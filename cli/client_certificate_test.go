@@ -18,11 +18,12 @@ import (
 	"caisson/settings"
 )
 
-// serveTLS starts an endpoint that asks for certificates of the authority.
-func (a *authority) serveTLS(t *testing.T) (*program, string) {
+// serveTLS starts an endpoint that asks for certificates of the authority; serial is of the
+// one that it shows.
+func (a *authority) serveTLS(t *testing.T) (p *program, url string, serial int64) {
 	t.Helper()
-	cert, key, _ := a.issue(t, "server")
-	p := start(t, []string{
+	cert, key, serial := a.issue(t, "server")
+	p = start(t, []string{
 		deadEngine, "SANDBOX_MCP_PRINCIPALS_FILE=" + principalsFile(t, ""), "SANDBOX_MCP_TLS_CERT_PATH=" + cert, "SANDBOX_MCP_TLS_KEY_PATH=" + key,
 		"SANDBOX_MCP_TLS_CLIENT_CA_PATH=" + filepath.Join(a.dir, "ca.pem"),
 	}, "serve", "--transport", "http", "--addr", "127.0.0.1:0")
@@ -30,7 +31,7 @@ func (a *authority) serveTLS(t *testing.T) (*program, string) {
 	if m == nil {
 		t.Fatalf("%s", p.stderr)
 	}
-	return p, m[1]
+	return p, m[1], serial
 }
 
 // keeping is a client that keeps its connections; its certificate ends at end.
@@ -80,26 +81,28 @@ func streaming(t *testing.T, c *http.Client, url, token string) <-chan struct{} 
 // shut sees that kept connections are refused and closed, and that no new one is let in.
 func shut(t *testing.T, c *http.Client, url, token string, stream <-chan struct{}) {
 	t.Helper()
-	refused := false
-	for ctx := soon(t); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the kept connection is refused", func() bool {
 		resp, err := initializeWith(t, c, url, token)
-		switch {
-		case ctx.Err() != nil:
-			t.Fatalf("never refused: %v %v", resp, err)
-		case err != nil && refused:
-			select {
-			case <-stream:
-			case <-time.After(limit):
-				t.Error("the stream goes on")
-			}
-			return
-		case err != nil:
+		if err != nil {
 			t.Fatalf("the connection was not kept: %v", err)
-		case resp.StatusCode == http.StatusForbidden && resp.Close:
-			refused = true
-		case resp.StatusCode != http.StatusOK || refused:
+		}
+		refused := resp.StatusCode == http.StatusForbidden && resp.Close
+		if !refused && resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s, and closed: %v", resp.Status, resp.Close)
 		}
+		return refused
+	})
+	eventually(t, "no new connection is let in", func() bool {
+		resp, err := initializeWith(t, c, url, token)
+		if err == nil && (resp.StatusCode != http.StatusForbidden || !resp.Close) {
+			t.Fatalf("%s, and closed: %v", resp.Status, resp.Close)
+		}
+		return err != nil
+	})
+	select {
+	case <-stream:
+	case <-time.After(limit):
+		t.Error("the stream goes on")
 	}
 }
 
@@ -114,7 +117,7 @@ func TestAttackT46_AKeptConnectionEndsWithItsCertificate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newAuthority(t)
-			_, url := a.serveTLS(t)
+			_, url, _ := a.serveTLS(t)
 			long, short := a.keeping(t, row.cn, time.Now().Add(time.Hour)), a.keeping(t, row.cn, time.Now().Add(5*time.Second))
 			for _, c := range []*http.Client{long, short} {
 				if resp, err := initializeWith(t, c, url, row.token); err != nil || resp.StatusCode != http.StatusOK {
@@ -141,7 +144,7 @@ func TestAttackT46_AKeptConnectionEndsWithItsCertificate(t *testing.T) {
 // An authority that is joined by another, or renewed under its key, goes on.
 func TestAKeptConnectionGoesOnWithItsAuthority(t *testing.T) {
 	a := newAuthority(t)
-	p, url := a.serveTLS(t)
+	p, url, _ := a.serveTLS(t)
 	c := a.keeping(t, "cn-a", time.Now().Add(time.Hour))
 	if resp, err := initializeWith(t, c, url, ""); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%v %v", resp, err)
@@ -166,11 +169,12 @@ func TestAKeptConnectionGoesOnWithItsAuthority(t *testing.T) {
 		func() { a.write(t, "ca.pem", "CERTIFICATE", raw) },
 	} {
 		change()
-		for ctx := soon(t); strings.Count(p.stderr.String(), "has been read again") <= i; time.Sleep(50 * time.Millisecond) {
-			if resp, err := initializeWith(t, c, url, ""); err != nil || resp.StatusCode != http.StatusOK || ctx.Err() != nil {
+		eventually(t, "the change has been seen", func() bool {
+			if resp, err := initializeWith(t, c, url, ""); err != nil || resp.StatusCode != http.StatusOK {
 				t.Fatalf("%d: %v %v", i, resp, err)
 			}
-		}
+			return strings.Count(p.stderr.String(), "has been read again") > i
+		})
 		if resp, err := initializeWith(t, c, url, ""); err != nil || resp.StatusCode != http.StatusOK {
 			t.Errorf("%d: %v %v", i, resp, err)
 		}

@@ -141,50 +141,43 @@ func initializeWith(t *testing.T, c *http.Client, url, token string) (*http.Resp
 
 func TestTheEndpointsOwnTLSAndClientCertificates(t *testing.T) {
 	a := newAuthority(t)
-	cert, key, serial := a.issue(t, "server")
-	p := start(t, []string{
-		deadEngine, "SANDBOX_MCP_PRINCIPALS_FILE=" + principalsFile(t, ""), "SANDBOX_MCP_TLS_CERT_PATH=" + cert, "SANDBOX_MCP_TLS_KEY_PATH=" + key,
-		"SANDBOX_MCP_TLS_CLIENT_CA_PATH=" + filepath.Join(a.dir, "ca.pem"),
-	}, "serve", "--transport", "http", "--addr", "127.0.0.1:0")
-	m := regexp.MustCompile(`listening on (https://\S+)`).FindStringSubmatch(p.says("(/mcp"))
-	if m == nil {
-		t.Fatalf("%s", p.stderr)
-	}
+	p, url, serial := a.serveTLS(t)
 	known := a.client(t, "cn-a")
-	resp, err := initializeWith(t, known, m[1], "")
+	resp, err := initializeWith(t, known, url, "")
 	if err != nil || resp.StatusCode != http.StatusOK || resp.ProtoMajor != 1 || resp.TLS.NegotiatedProtocol == "h2" || resp.TLS.Version < tls.VersionTLS12 {
 		t.Fatalf("%v %v", resp, err)
 	}
 	if got := resp.TLS.PeerCertificates[0].SerialNumber.Int64(); got != serial {
 		t.Errorf("serial %d, not %d", got, serial)
 	}
-	if resp, err := initializeWith(t, a.client(t, "stranger"), m[1], ""); err != nil || resp.StatusCode != http.StatusForbidden {
+	if resp, err := initializeWith(t, a.client(t, "stranger"), url, ""); err != nil || resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a certificate that is nobody's: %v %v", resp, err)
 	}
-	if resp, err := initializeWith(t, a.client(t, ""), m[1], aToken); err == nil {
+	if resp, err := initializeWith(t, a.client(t, ""), url, aToken); err == nil {
 		t.Errorf("without a certificate: %s", resp.Status)
 	}
 	other := newAuthority(t).client(t, "cn-a")
 	other.Transport.(*http.Transport).TLSClientConfig.RootCAs = known.Transport.(*http.Transport).TLSClientConfig.RootCAs
-	if resp, err := initializeWith(t, other, m[1], ""); err == nil {
+	if resp, err := initializeWith(t, other, url, ""); err == nil {
 		t.Errorf("a certificate of another authority: %s", resp.Status)
 	}
 	// A new certificate is taken up without a restart; one that cannot be used is not.
-	_, _, serial = a.issue(t, "server")
-	for ctx := soon(t); resp.TLS.PeerCertificates[0].SerialNumber.Int64() != serial; {
-		if resp, err = initializeWith(t, known, m[1], ""); err != nil || ctx.Err() != nil {
-			t.Fatalf("the new certificate is not taken up: %v", err)
+	cert, _, serial := a.issue(t, "server")
+	eventually(t, "the new certificate is taken up", func() bool {
+		if resp, err = initializeWith(t, known, url, ""); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return resp.TLS.PeerCertificates[0].SerialNumber.Int64() == serial
+	})
 	if err := os.WriteFile(cert, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for ctx := soon(t); !strings.Contains(p.stderr.String(), "cannot be used"); time.Sleep(50 * time.Millisecond) {
-		if _, err := initializeWith(t, known, m[1], ""); err != nil || ctx.Err() != nil {
+	eventually(t, "one that cannot be used is told of", func() bool {
+		if _, err := initializeWith(t, known, url, ""); err != nil {
 			t.Fatalf("%v: %s", err, p.stderr)
 		}
-	}
+		return strings.Contains(p.stderr.String(), "cannot be used")
+	})
 }
 
 func TestPrincipalsAreCheckedAtStart(t *testing.T) {

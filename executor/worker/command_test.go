@@ -172,8 +172,10 @@ func stateOf(pid string) string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]
 }
 
-func TestTX05_APoliteSignalEndsTheCallWithAResult(t *testing.T) {
-	c := shell(`echo up >&2; sleep 600`, nil)
+// askedToEnd starts a call whose command writes to standard error, looks at it then, and
+// has its worker end.
+func (c call) askedToEnd(t *testing.T, look func()) outcome {
+	t.Helper()
 	e := c.envelope(t)
 	cmd, stdout, stderr := c.command(t, e)
 	cmd.Stderr = nil
@@ -186,34 +188,26 @@ func TestTX05_APoliteSignalEndsTheCallWithAResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = pipe.Read(make([]byte, 3))
+	look()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
-	read(e, cmd, stdout, stderr, start).wants(t, wire.StatusError, "cancelled")
+	return read(e, cmd, stdout, stderr, start)
+}
+
+func TestTX05_APoliteSignalEndsTheCallWithAResult(t *testing.T) {
+	shell(`echo up >&2; sleep 600`, nil).askedToEnd(t, func() {}).wants(t, wire.StatusError, "cancelled")
 }
 
 func TestTX05_TX09_APoliteSignalEndsWhatHasLeftTheGroup(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	c := shell(`setsid sh -c 'trap "" TERM; echo $$ > `+file+`.new; mv `+file+`.new `+file+`; exec sleep 600' & until [ -e `+file+` ]; do sleep 0.02; done; echo up >&2; sleep 600`, nil)
-	e := c.envelope(t)
-	cmd, stdout, stderr := c.command(t, e)
-	cmd.Stderr = nil
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = pipe.Read(make([]byte, 3))
-	text, err := os.ReadFile(file)
-	pid := strings.TrimSpace(string(text))
-	if err != nil || stateOf(pid) == "" {
-		t.Fatalf("%q %v", pid, err)
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	_ = cmd.Wait()
-	read(e, cmd, stdout, stderr, start).wants(t, wire.StatusError, "cancelled")
+	var pid string
+	c.askedToEnd(t, func() {
+		text, err := os.ReadFile(file)
+		if pid = strings.TrimSpace(string(text)); err != nil || stateOf(pid) == "" {
+			t.Errorf("%q %v", pid, err)
+		}
+	}).wants(t, wire.StatusError, "cancelled")
 	if state := stateOf(pid); state != "" && state != "Z" {
 		t.Errorf("what the tool has left runs on: %s", state)
 	}
